@@ -4,8 +4,9 @@ A step inserts a transition, computes the ratios of all policies, draws k rows f
 updates all questions. The peer does the same step by step in plain PyTorch, with ``multinomial``
 for the draws and batched products for the values, or sums of rows of weights for active features.
 For dense features a line shows the machine's own limit: the products alone, at the speed of the
-fastest product of large matrices that was found (ours, PyTorch's, NumPy's). A last part shows how
-the rate falls with questions, policies, features and horizons.
+fastest product of large matrices that was found (ours, PyTorch's, NumPy's). Further parts show how
+the rate falls with questions, policies, features and horizons, and the rate with one and two
+workers of a Ray cluster on this machine beside one process, with one thread each.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -24,6 +26,7 @@ from benchmarks.measure import Effort, Row, Run, interleave
 from gvf.common.tiles import add_product
 from gvf.features import ActiveTable
 from gvf.horde.group_draws import Pool
+from gvf.horde.shard import Shard
 
 TITLE = "Hordes (n = 10,000, SGD, float32, two cores)"
 N, POOL, ACTIONS = 10_000, 4_096, 4
@@ -107,6 +110,11 @@ FALL = (
     Case("10 x 1,000, 256 dense, 10 horizons", 10, 1_000, 256, horizons=10),
     Case("10 x 1,000, 256 dense, 100 horizons", 10, 1_000, 256, horizons=100),
 )
+SPREAD = (
+    Case("10 x 100, 64 dense", 10, 100, 64),
+    Case("10 x 1,000, 256 dense", 10, 1_000, 256),
+    Case("10 x 100, 16 of 4,096", 10, 100, 4_096, 16),
+)
 
 
 def rows(effort: Effort) -> list[Row]:
@@ -127,7 +135,25 @@ def rows(effort: Effort) -> list[Row]:
     for case in FALL:
         rate = 1.0 / interleave({"gvf": ours(case)}, longer)["gvf"]
         found.append(Row(case.name, "gvf", rate, "Hz"))
+    found += spread(longer)
     return [*found, delay(CASES[1]), memory(CASES[1])]
+
+
+def spread(effort: Effort) -> list[Row]:
+    """Measure steps a second with workers on Ray beside one process, with one thread each."""
+    found: list[Row] = []
+    for case in SPREAD:
+        runs = {
+            # First, because it starts the cluster.
+            "2 workers": ours(case, workers=gvf.jobs.RayCluster(workers=2)),
+            "1 worker": ours(case, workers=gvf.jobs.RayCluster(workers=1)),
+            "one process": ours(case, threads=1),
+        }
+        times = interleave(runs, effort)
+        for kind, taken in times.items():
+            ratio = taken / times["one process"]
+            found.append(Row(f"{case.name}, one thread", kind, 1.0 / taken, "Hz", ratio=ratio))
+    return found
 
 
 def products(side: int = 960) -> dict[str, Run]:
@@ -160,7 +186,7 @@ def _rows_of_product(left, right, out, side, first, last):
     add_product(c, a, (right, 0, side), last - first, side, side)
 
 
-def horde_of(case: Case, steps_per_call: int | None = None) -> gvf.Horde:
+def horde_of(case: Case, **options: Any) -> gvf.Horde:
     """Return a horde with a full window."""
     policies = {str(i): gvf.policies.Fixed(row) for i, row in enumerate(case.targets)}
     horizons = [1 - 0.1 / (i + 1) for i in range(case.horizons)]
@@ -176,20 +202,22 @@ def horde_of(case: Case, steps_per_call: int | None = None) -> gvf.Horde:
         batch_size=case.k,
         warm_up=N,
         dtype="float32",
-        steps_per_call=steps_per_call,
         seed=0,
+        **options,
     )
     horde.observe(case.stream(N))
     return horde
 
 
-def ours(case: Case) -> Run:
+def ours(case: Case, **options: Any) -> Run:
     """Return a run of a horde with a full window."""
-    horde, data = horde_of(case), case.stream(POOL)
+    horde, data = horde_of(case, **options), case.stream(POOL)
 
     def run(count: int) -> None:
         for start in range(0, count, POOL):
             horde.observe(data[: min(POOL, count - start)])
+        if "workers" in options:  # which may be behind
+            horde.predict(data.state[:1])
 
     return run
 
@@ -266,10 +294,11 @@ def delay(case: Case, steps: int = 300) -> Row:
 def memory(case: Case) -> Row:
     """Measure the memory beside weights, window and rings, in percent of these."""
     horde, data = horde_of(case), case.stream(512)
-    core = horde._core
-    assert core.engine is not None
-    kept = core.draws.rings.nbytes + core.engine.take(np.arange(10_000))["weights"].nbytes
-    kept += sum(column.nbytes for column in core.window.columns.values())
+    shard = horde._shard
+    assert isinstance(shard, Shard)
+    assert shard.weights is not None
+    kept = shard.draws.rings.nbytes + shard.weights.take(np.arange(10_000))["weights"].nbytes
+    kept += sum(column.nbytes for column in shard.window.columns.values())
     more = _peak(lambda: horde.observe(data))
     share = 100 * more / kept
     name = f"{case.name}: memory beside weights, window and rings"

@@ -128,11 +128,11 @@ def ours(horde: gvf.Horde, data: gvf.Transitions, *, watched: bool = True) -> Ru
     """Return a run of a horde, until the GPU is done."""
     import torch
 
-    core = cast(Any, horde._core)
-    look = type(core)._look.__get__(core) if watched else lambda *_: None
+    shard = cast(Any, horde._shard)
+    look = type(shard)._look.__get__(shard) if watched else lambda *_: None
 
     def run(count: int) -> None:
-        core._look = look
+        shard._look = look
         for start in range(0, count, POOL):
             horde.observe(data[: min(POOL, count - start)])
         torch.cuda.synchronize()
@@ -198,21 +198,21 @@ def error(horde: gvf.Horde, data: gvf.Transitions) -> float:
 
     The same steps are taken one after the other in float64, with the rows that the horde draws.
     """
-    core = horde._core
-    layout, engine, batches = core.layout, cast(Any, core.engine), []
-    learn = engine.learn
+    shard = cast(Any, horde._shard)
+    layout, weights_there, batches = shard.layout, shard.weights, []
+    learn = weights_there.learn
 
-    def recorded(columns: Any, batch: Any, step_size: Any) -> None:
-        learn(columns, batch, step_size)
-        batches.append((engine.rows.cpu().numpy(), batch.w))
+    def recorded(columns: Any, drawn: Any, *rest: Any) -> None:
+        learn(columns, drawn, *rest)
+        batches.append((weights_there.rows.cpu().numpy(), drawn.w))
 
     groups = sorted({0, layout.groups // 2, layout.groups - 1})
     places = [np.arange(layout.starts[g], layout.starts[g + 1]) for g in groups]
-    before = [engine.take(some)["weights"].astype(np.float64) for some in places]
-    engine.learn = recorded
+    before = [weights_there.take(some)["weights"].astype(np.float64) for some in places]
+    weights_there.learn = recorded
     horde.observe(data)
-    engine.learn = learn
-    columns = {name: column.astype(np.float64) for name, column in core.window.columns.items()}
+    weights_there.learn = learn
+    columns = {name: column.astype(np.float64) for name, column in shard.window.columns.items()}
     worst = 0.0
     for g, some, old in zip(groups, places, before, strict=True):
         weights = old.copy()
@@ -223,6 +223,6 @@ def error(horde: gvf.Horde, data: gvf.Transitions) -> float:
                 near, far = (taken[name] @ weights.T for name in ("x", "x_next"))
                 delta = taken["cumulant"][:, layout.cumulant[some]] + gamma * far - near
                 weights += (STEP_SIZE * w[u, g][:, None] * delta).T @ taken["x"]
-        found = engine.take(some)["weights"]
+        found = weights_there.take(some)["weights"]
         worst = max(worst, float(np.linalg.norm(found - weights) / np.linalg.norm(weights - old)))
     return worst

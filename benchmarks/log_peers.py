@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 import gvf
-from benchmarks.log_worlds import DISCOUNT, LIMIT, World
 from gvf.common.arrays import Floats
+from gvf_lab.worlds import DISCOUNT, LIMIT, World
 
 DRAWS = 32
 """The number of real actions over which Q(s, a) is averaged."""

@@ -30,9 +30,9 @@ import numpy as np
 
 import gvf
 from benchmarks import log_peers as peers
-from benchmarks.log_worlds import World, cartpole, four_rooms, pendulum
 from benchmarks.measure import QUICK, Effort, Row
 from gvf.common.arrays import Floats
+from gvf_lab.worlds import World, cartpole, four_rooms, pendulum
 
 ROWS, EPOCHS = 10_000, 4
 TITLE = f"Answers from a log of {ROWS:,} rows with known truth (discount .9, 1 thread)"

@@ -181,4 +181,4 @@ def check_clinic(ran: RunPage) -> None:
 FENCES = re.compile(r"^ *```.*?^ *```\n", re.DOTALL | re.MULTILINE)
 """Blocks of any language."""
 CHECKS = {"database.md": check_database, "clinic.md": check_clinic}
-"""What else a page says in words about what it computes."""
+"""Checks of what else a page says in words about what it computes."""

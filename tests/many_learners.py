@@ -77,13 +77,13 @@ def record(horde, states) -> list:
     """Keep the batches that a horde draws from now on, in the list returned."""
     horde._predict(states)  # makes the draws
     batches: list = []
-    insert = horde._core.draws.insert
+    insert = horde._shard.draws.insert
 
     def inserting(*given):
         batches.append(insert(*given))
         return batches[-1]
 
-    horde._core.draws.insert = inserting
+    horde._shard.draws.insert = inserting
     return batches
 
 
@@ -99,25 +99,25 @@ def slots_of(batches, group, window, since=0, whole=False) -> Iterator:
             row = newest - (newest - slots) % window
             row = row[row >= since] if whole else row
             assert (row >= since).all()
-            yield (row - since) % window if batch.drawn[u, group] else None
+            yield (row - since) % window if batch.has_mass[u, group] else None
 
 
 def learner_like(horde, question, batches):
     """A learner for one question of a horde that draws what the horde has drawn."""
-    options = horde._core.options
+    options, arguments = horde._shard.options, horde.arguments()
     learner = gvf.Learner(
         horde.questions[question],
-        options.features,
-        options.update,
+        arguments["features"],
+        arguments["update"],
         options.correction,
-        behaviour=options.behaviour,
+        behaviour=horde.behaviour,
         window=options.window,
         batch_size=options.batch_size,
         update_every=options.update_every,
         warm_up=options.warm_up,
     )
-    group = int(horde._core.layout.group[horde._core.layout.place[question]])
-    since = int(horde._core.layout.since[question])
+    group = int(horde._layout.group[horde._layout.place[question]])
+    since = int(horde._layout.since[question])
     whole = options.correction.draw.whole
     given = slots_of(batches, group, options.window, since, whole)
     buffer, values = learner.buffer, learner.values

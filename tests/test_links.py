@@ -313,6 +313,17 @@ def test_a_row_that_does_not_follow_is_refused_and_what_was_known_can_be_put_bac
         links.of(wrong, left_out)
 
 
+def test_what_is_put_back_is_what_was_known_before_the_batch_that_failed() -> None:
+    links = Links("rows are linked")
+    links.of(gvf.Transitions(state=[0, 1], next_state=[1, 2]))
+    links.new_source(reset=False)
+    memory = links.remembered()
+    with pytest.raises(ValueError, match="at position 1 does not begin"):
+        links.of(gvf.Transitions(state=[2, 9], next_state=[3, 8]))
+    links.put_back(memory)
+    assert links.of(gvf.Transitions(state=[7], next_state=[8])).begins.tolist() == [True]
+
+
 def test_another_source_may_go_on_or_begin_anew() -> None:
     for state, begins in ((2, False), (5, True)):
         links = Links("rows are linked")

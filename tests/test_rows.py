@@ -12,7 +12,7 @@ import pytest
 import gvf
 from gvf.common.errors import positions_counted_from
 from gvf.policies.ratio import quotient
-from gvf.question import GVF, ratios_are_estimated
+from gvf.question import GVF
 from gvf.rows import Origin, RowMaker
 from gvf.transition import ESTIMATED, RECORDED, Transitions, one_row
 
@@ -113,7 +113,6 @@ def test_rows_are_those_of_the_oracle(columns: Any, behaviour: Any, on_conflict:
     estimated = [row["estimated"] for row in used]
     assert rows.origin.estimated.tolist() == estimated
     assert rows.origin.has_estimates == any(estimated)
-    assert ratios_are_estimated(rows.origin.transitions, behaviour, on_conflict) == any(estimated)
 
 
 def test_rows_are_what_the_question_says_bit_for_bit() -> None:

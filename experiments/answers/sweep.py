@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -61,6 +62,7 @@ def line(answered: gvf.answers.Answered, states: int) -> list[str]:
     return [answered.question.name, *numbers]
 
 
+@cache
 def example(folder: Path) -> gvf.answers.Answer:
     """Answer the questions about the example log, or about the smaller one that a folder has."""
     source = folder if (folder / "question.toml").exists() else LOGS

@@ -16,6 +16,7 @@ import numpy as np
 
 import gvf
 import gvf_lab.domain
+from gvf_lab.worlds import leaning, pushes
 
 Array = np.ndarray[Any, Any]
 NAMES = (
@@ -117,11 +118,6 @@ def fallen(state: Array) -> Array:
     return (np.abs(state[:, 0]) > 2.4) | (np.abs(state[:, 2]) > FAR)
 
 
-def with_the_lean(state: Array) -> Array:
-    """Return the probabilities of the target: push to the side that the pole leans to."""
-    return np.where(state[:, 2:3] > 0, [0.1, 0.9], [0.9, 0.1])
-
-
 def cart_log(episodes: int, rng: np.random.Generator) -> gvf.Log:
     """Return a log of CartPole, pushed at random, in episodes of at most 40 steps."""
 
@@ -141,7 +137,7 @@ def cart_values(states: Array, rollouts: int, rng: np.random.Generator) -> Array
     for t in range(150):  # 0.9^150 is 1e-7
         found[alive] += 0.9**t
         now = state[alive]
-        right = rng.random(len(now)) < with_the_lean(now)[:, 1]
+        right = rng.random(len(now)) < pushes(now)[:, 1]
         state[alive] = moved(now, right)
         alive = alive[~fallen(state[alive])]
     return found.reshape(len(states), rollouts).mean(axis=1)
@@ -150,7 +146,7 @@ def cart_values(states: Array, rollouts: int, rng: np.random.Generator) -> Array
 def cart() -> World:
     """Return CartPole with tile coding, and 60 states of a long log."""
     rng = np.random.default_rng(0)
-    question = gvf.GVF(gvf.policies.Function(with_the_lean, actions=2), "reward", 0.9)
+    question = gvf.GVF(leaning(), "reward", 0.9)
     features = gvf.features.TileCoder(
         low=[-2.4, -2.5, -FAR, -2.5], high=[2.4, 2.5, FAR, 2.5], tiles=[1, 1, 6, 4], tilings=4
     )

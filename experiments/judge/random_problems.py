@@ -15,6 +15,7 @@ import gvf
 import gvf_lab
 from gvf.common.arrays import Array, Floats
 from gvf_lab.domain import TabularDomain, get
+from gvf_lab.worlds import cartpole_tiles, leaning, mean_squared_error
 
 KINDS = ("chain", "rooms", "CartPole")
 HALLWAYS = [11 * 2 + 5, 11 * 9 + 5, 11 * 5 + 1, 11 * 6 + 8]
@@ -152,15 +153,6 @@ def visited(domain: TabularDomain, mu: gvf.policies.DiscretePolicy, limit: int) 
     return total / total.sum()
 
 
-def leaning(share: float) -> gvf.policies.Policy:
-    """Push to the side that the pole leans to, with this probability."""
-
-    def probabilities(states):
-        return np.where(states[:, 2:3] > 0, [1 - share, share], [share, 1 - share])
-
-    return gvf.policies.Function(probabilities, actions=2)
-
-
 def falling(transitions: gvf.Transitions) -> Floats:
     """Return 1 when the pole falls."""
     return transitions.terminated.astype(float)
@@ -179,7 +171,7 @@ STATES, ROLLOUTS = 2000, 4
 def question_of(case: int) -> gvf.GVF:
     """Return a question about CartPole."""
     share, cumulant, continuation = CASES[case]
-    return gvf.GVF(leaning(share), cumulant, continuation)
+    return gvf.GVF(leaning(1 - share), cumulant, continuation)
 
 
 @cache
@@ -190,12 +182,6 @@ def truth_of(case: int) -> gvf.HeldOutReturns:
     return gvf.held_out_returns(env, question_of(case), behaviour=PUSH, seed=case, **options)
 
 
-def tiles() -> gvf.features.TileCoder:
-    """Make the features of CartPole."""
-    low, high = [-2.4, -2.5, -0.21, -2.5], [2.4, 2.5, 0.21, 2.5]
-    return gvf.features.TileCoder(low=low, high=high, tiles=[2, 2, 6, 4], tilings=8)
-
-
 def cartpole(rng: np.random.Generator, number: int) -> Problem:
     """Draw a problem of CartPole, in episodes of at most 40 steps."""
     case, steps = int(rng.integers(len(CASES))), int(rng.choice([500, 1000, 2000, 5000]))
@@ -203,13 +189,11 @@ def cartpole(rng: np.random.Generator, number: int) -> Problem:
     (batch,) = gvf.collect(env, PUSH, steps=steps, batch=steps, seed=number)
     truth = truth_of(case)
 
-    def error(given: Floats) -> float:
-        found = truth.error(lambda _: given).mean_squared_value
-        assert found is not None
-        return found.value
-
+    error = mean_squared_error(truth)
     share, cumulant, continuation = CASES[case]
     name = cumulant if isinstance(cumulant, str) else cumulant.__name__
     about = f"{steps} steps, continuation {continuation}, {name}, target leans with {share}"
     log = gvf.read_log(batch.columns, quiet=True)
-    return Problem("CartPole", log, question_of(case), tiles(), error, truth.states, 8, about)
+    return Problem(
+        "CartPole", log, question_of(case), cartpole_tiles(), error, truth.states, 8, about
+    )

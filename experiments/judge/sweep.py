@@ -25,7 +25,7 @@ import numpy as np
 import gvf
 import gvf_lab
 from experiments.judge.policy_value import of_decisions, of_episodes
-from experiments.judge.random_problems import PUSH, Problem, leaning, problem, visited, walks
+from experiments.judge.random_problems import PUSH, Problem, problem, visited, walks
 from experiments.tables import write_rows, write_table
 from gvf.common.arrays import Floats
 from gvf.judging.candidates import Candidate, named
@@ -33,6 +33,7 @@ from gvf.judging.compare import Comparison, judged
 from gvf.judging.held_out import HeldOut, gather
 from gvf.judging.select_learner import splits
 from gvf_lab.domain import TabularDomain, get
+from gvf_lab.worlds import cartpole_tiles, leaning
 
 LOGS = 200
 SIZES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -153,9 +154,8 @@ def example(quick: bool = False) -> list[dict[str, Any]]:
     env = gymnasium.make("CartPole-v1", max_episode_steps=40)
     (batch,) = gvf.collect(env, PUSH, steps=5000, batch=5000, seed=0)
     train, held_out = gvf.read_log(batch.columns, quiet=True).split(1 / 3, seed=0)
-    question = gvf.GVF(leaning(0.9), "reward", 0.9)
-    low, high = [-2.4, -2.5, -0.21, -2.5], [2.4, 2.5, 0.21, 2.5]
-    features = gvf.features.TileCoder(low=low, high=high, tiles=[2, 2, 6, 4], tilings=16)
+    question = gvf.GVF(leaning(1 - 0.9), "reward", 0.9)
+    features = cartpole_tiles(tilings=16)
     sizes = [float(f"{size:.1g}") for size in np.geomspace(0.003, 0.6, 12)]
     learner = gvf.Learner(question, features, gvf.updates.TD(sizes), gvf.corrections.IR(), seed=0)
     learner.fit(train, order="log", progress=False)

@@ -26,7 +26,6 @@ from gvf.policies import Policy, ratio
 from gvf.policies.policy import describe
 from gvf.policies.ratio import check_recorded
 from gvf.transition import (
-    ESTIMATED,
     RECORDED,
     Transitions,
     TransitionsLike,
@@ -330,16 +329,6 @@ def behaviour_source(
     if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
         return behaviour
     return recorded
-
-
-def ratios_are_estimated(
-    transitions: Transitions, behaviour: Policy | None = None, on_conflict: OnConflict = "error"
-) -> bool:
-    """Return True if a ratio is formed with an estimate, as :attr:`gvf.rows.Origin.estimated`."""
-    source = behaviour_source(transitions, behaviour, on_conflict)
-    if isinstance(source, Policy):
-        return source.is_estimated
-    return ESTIMATED in transitions.columns and bool((transitions[ESTIMATED] == 1).any())
 
 
 def unusable(transitions: Transitions) -> NDArray[np.bool_]:

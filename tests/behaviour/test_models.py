@@ -128,7 +128,7 @@ def test_the_spread_is_that_of_errors_with_each_row_left_out() -> None:
     sd = np.exp(policy.log_sd[0, 0])
     x = np.column_stack([np.ones(60), states])
     z = ((actions - policy.centre) / policy.unit)[:, 0]
-    ridge = np.diag([6e-7, *[2.0] * 8])
+    ridge = np.diag([0.0, *[2.0] * 8])
 
     def fitted(rows):
         return np.linalg.solve(x[rows].T @ x[rows] / sd**2 + ridge, x[rows].T @ z[rows] / sd**2)
@@ -142,14 +142,14 @@ def test_the_spread_is_that_of_errors_with_each_row_left_out() -> None:
 def test_the_spread_maximises_the_penalised_likelihood_of_errors() -> None:
     rng = np.random.default_rng(5)
     x = np.column_stack([np.ones(200), rng.normal(size=(200, 2))])
-    squares, ridge = rng.standard_t(2, size=200) ** 2, np.array([1e-6, 3.0, 3.0])
+    squares, ridge = rng.standard_t(2, size=200) ** 2, np.array([0.0, 3.0, 3.0])
 
     def loss(v):
         logs = x @ v
         return (0.5 * squares * np.exp(-2 * logs) + logs).sum() + 0.5 * (ridge * v * v).sum()
 
     best = scipy.optimize.minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-4}).x
-    np.testing.assert_allclose(_fit_spread(x, squares, np.zeros(3), ridge), best, atol=1e-4)
+    np.testing.assert_allclose(_fit_spread(x, squares, np.zeros(3), 3.0), best, atol=1e-4)
 
 
 @pytest.mark.parametrize("dimensions", [1, 3])
@@ -173,6 +173,20 @@ def test_a_gaussian_has_the_density_of_its_draws(dimensions: int) -> None:
         cumulative /= cumulative[-1]
         ks = scipy.stats.kstest(drawn[:, j], lambda x, c=cumulative: np.interp(x, grid, c))
         assert ks.pvalue > LEVEL
+
+
+@pytest.mark.parametrize("penalty", [0.0, 1.0])
+@pytest.mark.parametrize("features", [None, gvf.features.OneHot(3), lambda s: np.ones((len(s), 2))])
+def test_copies_of_features_and_actions_without_noise_have_a_density(features: Any, penalty: float):
+    states = np.arange(30) % 3
+    actions = 1.0 * (states[:, None] == [0, 2])
+    policy = Normals(penalty=penalty, features=features).estimate(states, actions, None, None)  # pyright: ignore
+    assert np.isfinite(policy.log_probability(states, actions)).all()
+    if features is not None and hasattr(features, "size"):
+        # The least standard deviation is a thousandth of that of all actions.
+        peak = -2 * np.log(1e-3) - np.log(actions.std(axis=0)).sum() - np.log(2 * np.pi)
+        density = policy.log_probability(states, actions)
+        np.testing.assert_allclose(density, peak, atol=0.5 if penalty else 0.05)
 
 
 def test_a_gaussian_of_more_features_than_rows_stays_sensible() -> None:

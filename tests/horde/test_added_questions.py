@@ -86,9 +86,9 @@ def test_an_added_question_draws_as_a_horde_that_begins_then(correction, steps_p
     for question in NEW:
         alone = made([question], correction, steps_per_call)
         alone._predict(data.state[:1])
-        core = horde._core
-        group = core.layout.group[core.layout.place[horde.names.index(question.name)]]
-        alone._core.draws.streams[:] = core.draws.streams[[group, -1]]
+        shard = horde._shard
+        group = shard.layout.group[shard.layout.place[horde.names.index(question.name)]]
+        alone._shard.draws.streams[:] = shard.draws.streams[[group, -1]]
         horde_again = with_new_ones(correction, steps_per_call, data, since)
         for one in (alone, horde_again):
             one.observe(data[since:])

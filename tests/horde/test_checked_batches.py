@@ -6,7 +6,8 @@ from dumb_ray import DumbRay
 from many_learners import BEHAVIOUR, asked, stream
 
 import gvf
-from gvf.horde import horde_core as core
+from gvf.horde import cuts
+from gvf.jobs import RayCluster
 from gvf.jobs import ray_cluster as cluster
 
 TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
@@ -47,13 +48,13 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize("workers", [None, RayCluster()], ids=["here", "on a cluster"])
 @pytest.mark.parametrize("broken", BROKEN)
-def test_a_bad_row_is_named_and_no_row_before_it_is_learned_from(broken, engine, monkeypatch):
+def test_a_bad_row_is_named_and_no_row_before_it_is_learned_from(broken, workers, monkeypatch):
     ray, (name, value) = DumbRay(), BROKEN[broken]
     monkeypatch.setattr(cluster, "import_ray", lambda: ray)
     asked_too = gvf.GVF(gvf.policies.Uniform(3), "reward", from_column, name="asked")
-    horde = made(gvf.corrections.EmphaticIR(0.5), [*asked(), asked_too], engine=engine)
+    horde = made(gvf.corrections.EmphaticIR(0.5), [*asked(), asked_too], workers=workers)
     data = data_with(name, value, BAD + 50)
     horde.observe(data[:50])
     before = horde._arrays()
@@ -79,7 +80,7 @@ def test_learn_names_the_row_of_the_source():
 
 
 def test_a_batch_too_large_to_be_checked_at_once_says_how_many_were_learned(monkeypatch):
-    monkeypatch.setattr(core, "_ROOM", 1)  # so that 256 rows are checked together
+    monkeypatch.setattr(cuts, "ROOM", 1)  # so that 256 rows are checked together
     horde = made()
     with pytest.raises(ValueError, match="position 88") as caught:
         horde.observe(data_with("action", 7))
@@ -92,13 +93,30 @@ def test_a_batch_too_large_to_be_checked_at_once_says_how_many_were_learned(monk
 def test_rows_that_are_checked_together_change_no_bit(monkeypatch):
     data, hordes = stream(ROWS, states=0), [made(gvf.corrections.EmphaticIR(0.5)) for _ in range(2)]
     hordes[0].observe(data)
-    monkeypatch.setattr(core, "_ROOM", 1)
+    monkeypatch.setattr(cuts, "ROOM", 1)
     hordes[1].observe(data)
     assert_unchanged(hordes[0]._arrays(), hordes[1])
 
 
 def test_the_rows_checked_together_follow_the_memory_that_they_take():
-    few, many = made(), made(questions=asked(400))
-    assert few._core.rows_together > 10_000
+    few, many = (
+        next(iter(cuts.checked_together(10**9, horde._bytes_of_row))).stop
+        for horde in (made(), made(questions=asked(400)))
+    )
+    assert few > 10_000
     numbers = 400 * (1 + 1 + 2)  # a ratio of each policy; a ratio, a mass and a copy of each group
-    assert (1 << 26) / 8 / numbers > many._core.rows_together > (1 << 26) / 8 / (numbers + 200)
+    assert (1 << 26) / 8 / numbers > many > (1 << 26) / 8 / (numbers + 200)
+
+
+def test_an_interrupt_before_any_row_is_learned_from_changes_nothing(monkeypatch):
+    def interrupted(rows):
+        raise KeyboardInterrupt
+
+    horde, data = made(), data_with("reward", np.nan, at=60)
+    horde.observe(data[:50])
+    before = horde._arrays()
+    with monkeypatch.context() as patch:
+        patch.setattr(horde._shard, "learn", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            horde.observe(data[50:])
+    assert_unchanged(before, horde)

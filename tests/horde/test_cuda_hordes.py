@@ -1,10 +1,10 @@
 """A horde on a device gives the answers of one on the processor: the same draws, other products.
 
-The engine of products is tried on the processor, too. The kernels need a GPU.
+The products are tried on the processor, too. The kernels need a GPU.
 """
 
 import sys
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +14,9 @@ import pytest
 from many_learners import BEHAVIOUR, CORRECTIONS, asked, record, stream
 
 import gvf
-from gvf.horde import device, watch
-from gvf.horde import horde_core as core
-from gvf.horde import weight_engine as engine
+from gvf.horde import choose_weights as choice
+from gvf.horde import watch
+from gvf.horde.shard import Shard
 
 torch = pytest.importorskip("torch")
 
@@ -75,21 +75,20 @@ def look_here(weights, columns, places, averages, steps, ratios, resting, invers
         m += x.T @ (kept[-2::-1, None] / watch.RECENT * y).astype(m.dtype)
 
 
+class Products(choice.LinearWeights):
+    """The weights of a device, on the processor."""
+
+    def new_weights(self, layout, dense, options, steps_per_call):
+        step_size = getattr(self.update, "step_size", None) or 0.0
+        return cuda.TorchWeights(layout, step_size, self.size, self.dtype, "cpu")
+
+
 @pytest.fixture(params=KINDS, ids="-".join)
 def kind(request, monkeypatch):
-    """An engine and a precision; hordes with the option `there` use the engine."""
+    """A kind of weights and a precision; hordes with the option `there` have these weights."""
     name, dtype = request.param
-    original = engine.engine_for
-
-    def engine_for(layout, update, size, dense, dtype, batch_size, pool, where):
-        if where != device.Device("products"):
-            return original(layout, update, size, dense, dtype, batch_size, pool, where)
-        made = cuda.TorchEngine(layout, update.step_size or 0.0, size, dtype, "cpu")
-        return made, made.best_chunk(layout, batch_size)
-
     if name == "products":
-        monkeypatch.setattr(core, "engine_for", engine_for)
-        monkeypatch.setattr(device.Device, "memory", 10**9)
+        monkeypatch.setattr(choice.Device, "memory", 10**9)
         kernels = SimpleNamespace(Look=partial(partial, look_here))  # the real ones need Triton
         monkeypatch.setitem(sys.modules, "gvf.horde.cuda_kernels", kernels)
     return name, dtype
@@ -104,8 +103,12 @@ def made(kind, questions, features, update=None, there=True, **options):
     on_gpu = {"device": "cuda", "dtype": dtype} if there and name == "cuda" else {"dtype": single}
     horde = gvf.Horde(questions, features, update or gvf.updates.TD(0.3), **on_gpu, **given)
     if there and name == "products":
-        chosen = replace(horde._core.options, device=device.Device("products"))
-        horde._begin(core.Core(horde._core.layout, chosen))
+        options = horde._shard.options
+        choice_here = options.weights
+        assert isinstance(choice_here, choice.LinearWeights)
+        products = Products(*(getattr(choice_here, field.name) for field in fields(choice_here)))
+        products = replace(products, device=choice.Device("products"))
+        horde._begin(horde._signals, Shard(horde._layout, replace(options, weights=products)))
     return horde
 
 
@@ -136,9 +139,9 @@ def compare(kind, questions, features, update=None, *, steps=150, pieces=70, **o
     for horde in (one, other):
         for start in range(0, steps, pieces):
             horde.observe(data[start : start + pieces])
-    engine = one._core.engine
-    assert isinstance(engine, cuda.TorchEngine)
-    assert isinstance(engine, cuda.KernelEngine) == (kind[0] == "cuda" and kind[1] != "float64")
+    weights = one._shard.weights
+    assert isinstance(weights, cuda.TorchWeights)
+    assert isinstance(weights, cuda.KernelWeights) == (kind[0] == "cuda" and kind[1] != "float64")
     assert_close(kind, one, other, data.state)
     return one
 
@@ -150,7 +153,7 @@ def test_every_correction_and_layout(kind, correction):
     more = [gvf.GVF(policy, "reward", 1.0, name="1"), gvf.GVF(policy, "reward", inside, name="2")]
     questions = [*asked(), *more]
     horde = compare(kind, questions, some_features(5), correction=correction)
-    layout = horde._core.layout
+    layout = horde._layout
     assert len({*np.diff(layout.starts)}) > 1
     assert layout.source.max() > 0
 
@@ -199,19 +202,19 @@ def test_a_gpu_finds_the_rows_of_the_processor(window, steps_per_call, correctio
     data, found = stream(3 * window + 5, states=0), []
     right = record(other, data.state[:1])
     one._predict(data.state[:1])
-    engine: Any = one._core.engine
-    learn = engine.learn
+    weights: Any = one._shard.weights
+    learn = weights.learn
 
     def learning(*given):
         learn(*given)
-        found.append(engine.rows.cpu().numpy())
+        found.append(weights.rows.cpu().numpy())
 
-    engine.learn = learning
+    weights.learn = learning
     for horde in (one, other):
         horde.observe(data)
     assert len(found) == len(right)
     for rows, batch in zip(found, right, strict=True):
-        drawn = batch.drawn.astype(bool)
+        drawn = batch.has_mass.astype(bool)
         np.testing.assert_array_equal(rows[drawn], batch.rows[drawn])
 
 
@@ -222,7 +225,7 @@ def test_a_default_step_size_comes_with_each_batch(kind):
         made(kind, asked(), some_features(5), gvf.updates.TD(), there=t) for t in (True, False)
     ]
     for horde in hordes:
-        horde._core._step_sizes = lambda rows: np.linspace(0.1, 0.5, rows.p.size).reshape(
+        horde._shard._step_sizes = lambda rows: np.linspace(0.1, 0.5, rows.p.size).reshape(
             rows.p.shape[::-1]
         )
         horde.observe(data)
@@ -313,7 +316,7 @@ def test_a_device_that_is_missing_is_named(monkeypatch):
             gvf.Horde(asked(), gvf.features.Dense(2), gvf.updates.TD(0.1), device=name)
 
     there = {"torch", "triton"}
-    monkeypatch.setattr(device, "find_spec", lambda name: name if name in there else None)
+    monkeypatch.setattr(choice, "find_spec", lambda name: name if name in there else None)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     refuse("cuda:1", "device='cuda:1': PyTorch finds no GPU here; use device='cpu'")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
@@ -330,17 +333,17 @@ def test_a_device_that_is_missing_is_named(monkeypatch):
     [(gvf.features.OneHot(3), gvf.updates.TD(0.1)), (gvf.features.Dense(2), gvf.updates.TDRC(0.1))],
 )
 def test_a_device_learns_by_plain_td_with_dense_features(monkeypatch, features, update):
-    chosen = device.Device("cuda"), np.dtype(np.float64)
+    chosen = choice.Device("cuda"), np.dtype(np.float64)
     monkeypatch.setattr("gvf.horde.horde.as_device", lambda *_: chosen)
-    monkeypatch.setattr(device.Device, "memory", 10**9)
+    monkeypatch.setattr(choice.Device, "memory", 10**9)
     horde = gvf.Horde(asked(), features, update)
     with pytest.raises(ValueError, match="with SGD and dense features"):
         horde._predict([0] if isinstance(features, gvf.features.OneHot) else [[0.0, 0.0]])
 
 
 def test_weights_that_a_gpu_cannot_hold_are_counted(monkeypatch):
-    chosen = device.Device("cuda"), np.dtype(np.float64)
+    chosen = choice.Device("cuda"), np.dtype(np.float64)
     monkeypatch.setattr("gvf.horde.horde.as_device", lambda *_: chosen)
-    monkeypatch.setattr(device.Device, "memory", 10**9)
+    monkeypatch.setattr(choice.Device, "memory", 10**9)
     with pytest.raises(MemoryError, match=r"for their weights; the GPU has 1.0 GB"):
         gvf.Horde(asked(), gvf.features.Dense(10**8), gvf.updates.TD(0.1))

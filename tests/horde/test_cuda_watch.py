@@ -40,9 +40,9 @@ def rows_of(layout, rng, dtype):
 
 
 def both(dtype, count, rupee, questions=None):
-    """A watch of each kind, and the engine that they look at."""
+    """A watch of each kind, and the weights that they look at."""
     layout = Layout(questions or asked(), gvf.corrections.IR())
-    engine = cuda.TorchEngine(layout, 0.1, SIZE, np.dtype(dtype), "cuda" if GPU else "cpu")
+    engine = cuda.TorchWeights(layout, 0.1, SIZE, np.dtype(dtype), "cuda" if GPU else "cpu")
     kinds = Watch, cuda_watch.DeviceWatch
     return engine, [kind(layout, count, SIZE * rupee, np.dtype(dtype)) for kind in kinds]
 
@@ -61,7 +61,7 @@ def assert_equal_watches(watches, dtype):
 @pytest.mark.parametrize("count", [1, 5, 16, 64])
 @pytest.mark.parametrize("dtype", TOLERANCE)
 def test_a_look_is_that_of_the_processor(dtype, count, rupee, padding, monkeypatch):
-    monkeypatch.setattr(cuda.TorchEngine, "padding", padding)
+    monkeypatch.setattr(cuda.TorchWeights, "padding", padding)
     rng = np.random.default_rng(count)
     engine, watches = both(dtype, count, rupee)
     layout = watches[0]._layout

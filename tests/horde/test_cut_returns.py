@@ -52,7 +52,7 @@ def exact_horde(gamma=GAMMA, cumulant="reward"):
     question = gvf.GVF(gvf.policies.Uniform(1), cumulant, gamma, name="q")
     horde = gvf.Horde([question], gvf.features.OneHot(STATES), gvf.updates.TD(0.1), seed=0)
     horde.observe(0, 0, 1.0, 1, False, behaviour_probability=1.0, broken=1.0)
-    engine = horde._core.engine
+    engine = horde._shard.weights
     assert engine is not None
     engine.put([0], {"weights": values(gamma)[None]})
     np.testing.assert_allclose(horde.predict(np.arange(STATES))[:, 0], values(gamma))

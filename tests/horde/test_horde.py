@@ -5,7 +5,7 @@ import pytest
 from many_learners import BEHAVIOUR, CORRECTIONS, asked, learner_like, record, stream
 
 import gvf
-from gvf.horde.active_weights import SparseEngine
+from gvf.horde.active_weights import ActiveWeights
 
 FEATURES = {
     "one-hot": (gvf.features.OneHot(12), 12),
@@ -44,7 +44,7 @@ def compare(
     for start in range(0, steps, pieces):
         horde.observe(data[start : start + pieces])
     predictions = horde.predict(data.state)
-    core = horde._core
+    shard = horde._shard
     for i, name in enumerate(horde.names):
         learner = learner_like(horde, i, batches)
         learner.observe(data)
@@ -54,7 +54,7 @@ def compare(
         np.testing.assert_allclose(
             predictions[:, i], learner.predict(data.state), rtol=10 * tolerance, atol=10 * tolerance
         )
-        assert core.skipped[core.layout.group[core.layout.place[i]]] == learner.skipped
+        assert shard.skipped[shard.layout.group[shard.layout.place[i]]] == learner.skipped
         assert learner.updates + learner.skipped == horde.updates
     return horde
 
@@ -127,8 +127,8 @@ def test_wide_groups_are_cut_into_blocks():
     data = stream(60, states=0)
     batches = record(horde, data.state[:1])
     horde.observe(data)
-    engine = horde._core.engine
-    assert isinstance(engine, SparseEngine)
+    engine = horde._shard.weights
+    assert isinstance(engine, ActiveWeights)
     assert np.diff(engine.starts).tolist() == [16] * 10
     for i in (0, 39, 79, 159):
         learner = learner_like(horde, i, batches)

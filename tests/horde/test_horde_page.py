@@ -119,7 +119,7 @@ def test_a_page_before_the_first_look_and_with_pauses(tmp_path):
 def test_a_stretch_is_that_of_predictions_and_returns():
     horde, held_out = learned(), data(700, POLICIES["mostly 1"], 3)
     ranks = np.arange(16.0)[::-1]
-    found = pages.stretch_of(horde._core.layout, horde.predict, held_out, None, ranks)
+    found = pages.stretch_of(horde._layout, horde.predict, held_out, None, ranks)
     assert found.on_policy
     # Six of the eight about the policy that acted, the lowest rank first.
     assert [horde.names.index(name) for name in found.names] == [15, 14, 13, 11, 10, 8]
@@ -246,9 +246,9 @@ def test_the_page_shows_questions_that_are_worse_than_a_constant(tmp_path):
         seed=0,
     )
     horde._predict([[0.0, 0.0]])
-    assert horde._core.engine is not None
-    place = horde._core.layout.place[:1]
-    horde._core.engine.put(place, {"weights": np.full((1, 2), 9.0)})
+    assert horde._shard.weights is not None
+    place = horde._layout.place[:1]
+    horde._shard.weights.put(place, {"weights": np.full((1, 2), 9.0)})
     horde.observe(data(6_400))
     horde.page(tmp_path / "horde.html")
     page = read(tmp_path / "horde.html")

@@ -76,7 +76,7 @@ def test_a_question_that_diverges_is_paused_and_named():
     assert horde.report().paused["wild"] == "it has diverged"
     # It was found while learning, not by the report, and its weights do not change any more.
     before = horde.weights("wild")
-    assert horde._core.pauses.diverged[horde._core.layout.place[-1]]
+    assert horde._shard.pauses.diverged[horde._layout.place[-1]]
     horde.observe(with_signals(data, weak=data.reward, wild=0.0 * wild)[:10])
     np.testing.assert_array_equal(horde.weights("wild"), before)
     tame = made(questions, update=gvf.updates.TD(0.01), kind="dense")
@@ -105,8 +105,8 @@ def test_a_diverged_question_does_not_wake_up_when_others_come_and_go():
     data = with_signals(stream(60, states=0), weak=stream(60, states=0).reward)
     horde = made(TWO[:3], kind="dense")
     horde.observe(data[:30])
-    place = horde._core.layout.place[1]
-    horde._core.pauses.diverged[place] = True
+    place = horde._layout.place[1]
+    horde._shard.pauses.diverged[place] = True
     before = horde.weights(TWO[1].name)
     for change in (lambda: horde.add([TWO[3]]), lambda: horde.remove([TWO[0].name])):
         change()
@@ -140,14 +140,14 @@ def test_a_horde_with_added_questions_is_saved(tmp_path):
     both = with_signals(data, weak=data.reward**2)
     horde = made([replace(TWO[0], name=str(i)) for i in range(64)], "dense")
     horde.observe(both[:50])
-    steps_per_call = horde._core.steps_per_call
+    steps_per_call = horde._shard.steps_per_call
     horde.add([replace(TWO[1], name=f"{i}%", continuation=0.01 * i) for i in range(80)])
     horde.observe(both[50:70])
     horde.save(tmp_path / "horde")
     again = made(horde.questions, "dense", seed=5)
     again._predict(data.state)
     assert (
-        again._core.steps_per_call < steps_per_call
+        again._shard.steps_per_call < steps_per_call
     )  # with these questions from the start it would be shorter
     again.load(tmp_path / "horde")
     for one in (horde, again):
@@ -201,7 +201,7 @@ def test_transitions_with_a_nan_are_left_out_if_asked(tmp_path, kind, correction
     )
     learner.observe(broken)
     np.testing.assert_array_equal(
-        horde._core.draws.ratios[0], learner.buffer.inputs[0][: len(learner.window)]
+        horde._shard.draws.ratios[0], learner.buffer.inputs[0][: len(learner.window)]
     )
     assert learner.report().missing == 3
     horde.save(tmp_path / "horde")
@@ -260,7 +260,7 @@ def test_a_question_with_new_parts_learns_from_new_transitions_only():
     horde = made([TWO[0]])
     horde.observe(both[:50])
     horde.add([TWO[1], replace(TWO[0], continuation=0.25, name="shorter")])
-    assert horde._core.layout.since.tolist() == [0, 50, 0]
+    assert horde._layout.since.tolist() == [0, 50, 0]
     batch = both[50:51]
     horde.observe(batch)
     # Its only transition so far is drawn k times: one step towards its cumulant.
@@ -278,11 +278,11 @@ def test_a_signal_is_known_since_its_first_question_only():
     horde.observe(both[50:70])
     # One may share the draws of the question before. No other group has only rows that know it.
     horde.add([replace(TWO[1], continuation=0.25, name="shorter"), TWO[3]])
-    assert horde._core.layout.since.tolist() == [0, 0, 50, 50, 70]
+    assert horde._layout.since.tolist() == [0, 0, 50, 50, 70]
     horde.observe(both[70:150])
     # By now all rows of the window know it.
     horde.add([replace(TWO[3], continuation=0.75, name="longer")])
-    assert horde._core.layout.since.tolist() == [0, 0, 50, 50, 70, 0]
+    assert horde._layout.since.tolist() == [0, 0, 50, 50, 70, 0]
 
 
 @pytest.mark.parametrize("update", [gvf.updates.TD(1.0), gvf.updates.TDC(1.0)])

@@ -10,6 +10,7 @@ from many_learners import BEHAVIOUR, stream
 from test_cut_returns import STATES, values, world
 
 import gvf
+from gvf.jobs import RayCluster
 from gvf.jobs import ray_cluster as cluster
 
 FEATURES = {
@@ -187,9 +188,9 @@ def exact(offsets, gamma=0.9, seed=0, steps=40_000, **cut):
         seed=0,
     )
     horde._predict([0])
-    engine = horde._core.engine
+    engine = horde._shard.weights
     assert engine is not None
-    place = horde._core.layout.place
+    place = horde._layout.place
     engine.put(place, {"weights": np.outer(offsets, values(gamma))})
     horde.observe(_plain(world(steps, seed, **cut)))
     return horde
@@ -213,13 +214,13 @@ def test_questions_far_worse_than_a_constant_are_named():
 
 def test_exact_values_are_not_warned_of():
     """Nor are constants as good as the mean of the returns before, at three standard errors."""
-    long = exact([1.0], steps=100_000)._core.outcomes
+    long = exact([1.0], steps=100_000)._shard.outcomes
     # The mean of about 200 returns is off by a fourteenth of their standard deviation.
     constant = long.mean[0] + np.sqrt(long.variance[0] / 200)
     warned = np.zeros(2)
     for seed in range(40):
         horde = exact([1.0, 1.0], seed=seed, steps=8_000)
-        engine, place = horde._core.engine, horde._core.layout.place[:1]
+        engine, place = horde._shard.weights, horde._layout.place[:1]
         assert engine is not None
         assert not horde.report().warnings
         engine.put(place, {"weights": np.full((1, STATES), constant)})
@@ -240,11 +241,11 @@ def test_a_time_limit_does_not_bias_the_checks():
     away = []
     for seed in range(40):
         horde = exact([1.0], limit=60, seed=seed, steps=12_000)
-        outcomes, report = horde._core.outcomes, horde.report()
+        outcomes, report = horde._shard.outcomes, horde.report()
         assert report.cut[0] <= 2  # those begun before the limit was known
         assert report.returns[0] > 60
         away.append(outcomes.mean[0])
-    free = [exact([1.0], seed=100 + s, steps=12_000)._core.outcomes.mean[0] for s in range(40)]
+    free = [exact([1.0], seed=100 + s, steps=12_000)._shard.outcomes.mean[0] for s in range(40)]
     error = np.hypot(np.std(away), np.std(free)) / np.sqrt(39)
     assert abs(np.mean(away) - np.mean(free)) < 3 * error
 
@@ -306,9 +307,9 @@ def test_a_sensor_that_fails_drops_the_return_that_waits():
     horde = made(questions=asked, window=100)
     sick = gvf.Transitions(**data.columns, weak=weak)
     horde.observe(sick[:69])
-    assert horde._core.outcomes.waiting == 2
+    assert horde._shard.outcomes.waiting == 2
     horde.observe(sick[69:128])
-    assert horde._core.outcomes.waiting == 1  # the other began anew; this one pauses
+    assert horde._shard.outcomes.waiting == 1  # the other began anew; this one pauses
     horde.observe(sick[128:])
     report = horde.report()
     assert report.cut.tolist() == [0, 0]
@@ -337,7 +338,7 @@ def states_of(horde):
     return {
         name: array
         for name, array in horde._arrays().items()
-        if name.startswith(("outcomes/", "courses/"))
+        if name.startswith(("shard/outcomes/", "signals/courses/"))
     }
 
 
@@ -361,7 +362,7 @@ def test_checks_are_saved_and_go_on(tmp_path, monkeypatch, how):
     data = interleaved(2_000, 2)
     horde, again = made(questions=asked), made(questions=asked, seed=5)
     horde.observe(data[:2_010])
-    assert horde._core.outcomes.waiting
+    assert horde._shard.outcomes.waiting
     if how == "file":
         horde.save(tmp_path / "horde")
         again.load(tmp_path / "horde")
@@ -370,7 +371,7 @@ def test_checks_are_saved_and_go_on(tmp_path, monkeypatch, how):
     elif how == "pickle":
         again = pickle.loads(pickle.dumps(horde))
     else:
-        again = made(questions=asked, engine="ray", workers=2)
+        again = made(questions=asked, workers=RayCluster(workers=2))
         again.observe(data[:2_010])
     assert_same(horde, again)
     for one in (horde, again):

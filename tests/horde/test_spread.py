@@ -9,18 +9,20 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dumb_ray import DumbRay
-from many_learners import BEHAVIOUR, asked, stream
+from many_learners import BEHAVIOUR, asked, near_the_edge, stream
 from test_horde import CORRECTIONS
 
 import gvf
 from gvf.common.distribution import how_to_install
 from gvf.horde import ray_shards as spread
 from gvf.horde.layout import Layout
+from gvf.jobs import RayCluster
 from gvf.jobs import ray_cluster as cluster
 
 TILES = gvf.features.TileCoder([0, 0], [1, 1], tiles=3, tilings=4)
@@ -45,7 +47,7 @@ KINDS = {
 def made(kind="tiles", questions=None, **options):
     features, update = KINDS[kind]
     options = {"window": 40, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
-    if "engine" not in options:
+    if "workers" not in options:
         options["threads"] = 1
     return gvf.Horde(questions or asked(6), features, update, **options)
 
@@ -89,18 +91,69 @@ def test_the_bits_are_those_of_one_process(dumb, kind, correction):
     ray, data = dumb(), stream(200, states=0)
     data.reward[60:63] = np.nan
     alone = made(kind, correction=correction)
-    several = made(kind, correction=correction, engine="ray", workers=3)
+    several = made(kind, correction=correction, workers=RayCluster(workers=3))
     for horde in (alone, several):
         feed(horde, data)
     assert len(ray.actors) == 3
     assert_same_bits(alone, several)
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3, 4])
+def test_any_number_of_workers_has_the_same_bits(dumb, workers):
+    """Also if a sensor of one policy fails, of which the workers of the others know nothing."""
+    ray, data = dumb(), stream(400, states=0)
+    own = data.reward.copy()
+    own[[100, 230]] = np.nan
+    data = gvf.Transitions(**data.columns, own=own)
+    first = asked(6)
+    questions = [replace(first[0], cumulant="own", name="own"), *first]
+    alone = made("dense", questions)
+    several = made("dense", questions, workers=RayCluster(workers=workers))
+    for horde in (alone, several):
+        feed(horde, data)
+    assert len(ray.actors) == workers
+    assert_same_bits(alone, several)
+
+
+def test_a_worker_gets_only_what_its_policies_need(dumb):
+    dumb()
+    signals = {str(i): partial(weighed, i) for i in range(4)}
+    policies = {str(i): gvf.policies.Favour(0, 0.2 + 0.2 * i, 3) for i in range(4)}
+    questions = [
+        gvf.GVF(policy, signals[name], near_the_edge if name == "2" else 0.5, name=name)
+        for name, policy in policies.items()
+    ]
+    horde = made("tiles", questions, workers=RayCluster(workers=2))
+    horde._predict([[0.5, 0.5]])
+    shards = horde._shards
+    assert isinstance(shards, spread.RayShards)
+    data = stream(20, states=0)
+    horde.observe(data)
+    ((features, parts),) = shards._rows
+    assert sorted(features.value()) == ["x", "x_next"]
+    for part, own in zip(parts, ([0, 1], [2, 3]), strict=True):
+        assert (part.inputs.shape, part.p.shape) == ((1, 2, 20), (2, 20))
+        np.testing.assert_array_equal(
+            part.columns["cumulant"], np.stack([weighed(i, data) for i in own], axis=1)
+        )
+        assert part.columns["continuation"].shape == (20, 1 + (2 in own))
+        assert len(part.largest) == 2 + 1 + (2 in own)
+        largest = [np.abs(weighed(i, data)).max() for i in own]
+        np.testing.assert_array_equal(part.largest[:2], largest)
+
+
+def weighed(factor, transitions):
+    return factor * transitions["reward"]
+
+
 def test_single_precision_has_the_same_bits(dumb):
     dumb()
     data = stream(200, states=0)
     for kind in ("tiles", "dense"):
-        alone, several = made(kind, dtype="float32"), made(kind, dtype="float32", engine="ray")
+        alone, several = (
+            made(kind, dtype="float32"),
+            made(kind, dtype="float32", workers=RayCluster()),
+        )
         for horde in (alone, several):
             feed(horde, data)
         assert_same_bits(alone, several)
@@ -115,7 +168,9 @@ def test_workers_that_die_change_no_bit(dumb, monkeypatch, kind, every):
     feed(alone, data, pieces=(5,))
     for die_before in ({1}, {2, 60}, {30, 31, 33}, {70, 90, 91, 100}, {110, 115, 117, 118}):
         ray = dumb(die_before=die_before)
-        several = made(kind, correction=gvf.corrections.EmphaticIR(0.5), engine="ray", workers=2)
+        several = made(
+            kind, correction=gvf.corrections.EmphaticIR(0.5), workers=RayCluster(workers=2)
+        )
         feed(several, data, pieces=(5,))
         assert_same_bits(alone, several)
         assert len(ray.actors) == 2 + len(die_before)
@@ -128,7 +183,7 @@ def test_a_worker_that_is_killed_at_any_moment_changes_no_bit(dumb, monkeypatch)
     feed(alone, data, pieces=(5,))
     for moment in range(12):
         ray = dumb()
-        several = made(engine="ray", workers=2)
+        several = made(workers=RayCluster(workers=2))
         feed(several, data[: 5 * moment], pieces=(5,))
         several._predict([[0.5, 0.5]])
         ray.actors[moment % 2].dead = True
@@ -144,7 +199,7 @@ def test_an_interrupted_call_observes_nothing(dumb, monkeypatch):
     # First before the second worker gets the rows, then while the first gets all of them again.
     monkeypatch.setattr(spread, "_AHEAD", 2)
     ray = dumb(interrupt_at={6, 10})
-    several, interrupts = made(engine="ray", workers=2), 0
+    several, interrupts = made(workers=RayCluster(workers=2)), 0
     while several.steps < 60:
         before = several.steps
         try:
@@ -159,20 +214,20 @@ def test_an_interrupted_call_observes_nothing(dumb, monkeypatch):
 def test_rows_and_calls_ahead_are_bounded(dumb, monkeypatch):
     monkeypatch.setattr(spread, "CHECKPOINT_EVERY", 20)
     dumb()
-    horde = made(engine="ray", workers=2)
+    horde = made(workers=RayCluster(workers=2))
     data, most = stream(300, states=0), 0
     for start in range(0, 300, 2):
         horde.observe(data[start : start + 2])
-        core = horde._core
-        assert isinstance(core, spread.SpreadCore)
-        assert max(map(len, core._ahead)) <= spread._AHEAD
-        most = max(most, len(core._rows))
+        shards = horde._shards
+        assert isinstance(shards, spread.RayShards)
+        assert max(map(len, shards._ahead)) <= spread._AHEAD
+        most = max(most, len(shards._rows))
     assert 10 < most <= 10 + spread._AHEAD + 1
 
 
 def test_workers_that_always_die_are_given_up(dumb):
     ray = dumb(die_before=range(1000))
-    horde = made(engine="ray", workers=2)
+    horde = made(workers=RayCluster(workers=2))
     with pytest.raises(RuntimeError, match="have died 10 times since the last checkpoint"):
         feed(horde, stream(300, states=0), pieces=(5,))
     assert len(ray.actors) == 2 + 10
@@ -187,18 +242,27 @@ def test_the_chunk_is_that_of_all_questions(dumb):
     questions = gvf.question_grid({"many": policies[0]}, signals, [0.9])
     questions += gvf.question_grid({"b": policies[1], "c": policies[2]}, {"0": "reward"}, [0.9])
     data = stream(100, states=0)
-    alone, several = made("dense", questions), made("dense", questions, engine="ray", workers=2)
+    alone, several = (
+        made("dense", questions),
+        made("dense", questions, workers=RayCluster(workers=2)),
+    )
     largest = made("dense", questions[:64])
     for horde in (alone, several, largest):
         feed(horde, data)
-    assert alone._core.steps_per_call < largest._core.steps_per_call
+    assert alone._shard.steps_per_call < largest._shard.steps_per_call
     assert_same_bits(alone, several)
 
 
 def test_shares_have_about_as_many_questions():
-    starts = np.array([0, 10, 20, 30, 90, 100])
-    assert spread._edges(starts, 2).tolist() == [0, 3, 5]
-    assert spread._edges(starts, 100).tolist() == [0, 1, 2, 3, 4, 5]
+    questions = [
+        gvf.GVF(gvf.policies.Favour(0, 0.5 + 0.1 * i, 3), "reward", name=f"{i}, {j}")
+        for i, count in enumerate((10, 10, 10, 60, 10))
+        for j in range(count)
+    ]
+    layout = Layout(questions, gvf.corrections.IR())
+    for count, sizes in ((2, [30, 70]), (100, [10, 10, 10, 60, 10])):
+        places = spread.places_of_shards(layout, count)
+        assert [len(place.layout) for place in places] == sizes
 
 
 @pytest.mark.parametrize("steps", [0, 70])
@@ -208,7 +272,7 @@ def test_a_file_is_that_of_one_process_and_goes_on_anywhere(dumb, tmp_path, step
     correction = gvf.corrections.EmphaticIR(0.5)
     alone, several = (
         made(correction=correction),
-        made(correction=correction, engine="ray", workers=2),
+        made(correction=correction, workers=RayCluster(workers=2)),
     )
     for name, horde in (("alone", alone), ("several", several)):
         feed(horde, data[:steps])
@@ -216,7 +280,7 @@ def test_a_file_is_that_of_one_process_and_goes_on_anywhere(dumb, tmp_path, step
     assert (tmp_path / "alone").read_bytes() == (tmp_path / "several").read_bytes()
     back = made(correction=correction, seed=5)
     back.load(tmp_path / "several", same_functions=True)
-    there = made(correction=correction, seed=5, engine="ray", workers=3)
+    there = made(correction=correction, seed=5, workers=RayCluster(workers=3))
     there.load(tmp_path / "alone", same_functions=True)
     for horde in (alone, back, there):
         feed(horde, data[steps:])
@@ -227,14 +291,14 @@ def test_a_file_is_that_of_one_process_and_goes_on_anywhere(dumb, tmp_path, step
 def test_questions_come_and_go_and_hordes_are_copied(dumb):
     ray, data = dumb(), stream(160, states=0)
     questions = asked(6)
-    hordes = [made(questions=questions[:-9]), made(questions=questions[:-9], engine="ray")]
+    hordes = [made(questions=questions[:-9]), made(questions=questions[:-9], workers=RayCluster())]
     for horde in hordes:
         feed(horde, data[:50])
         horde.add(questions[-9:])
         feed(horde, data[50:90])
         horde.remove([q.name for q in questions[3:8]])
     hordes.append(copy.deepcopy(hordes[1]))
-    assert isinstance(hordes[2]._core, spread.SpreadCore)
+    assert isinstance(hordes[2]._shards, spread.RayShards)
     ray.actors[-1].dead = True
     for horde in hordes:
         feed(horde, data[90:])
@@ -248,7 +312,9 @@ def test_added_questions_leave_out_rows_that_they_do_not_know(dumb, correction):
     data, first = stream(100, states=0), asked(6)[:5]
     # A cumulant of its own, which rows before do not have.
     new = [replace(q, cumulant=lambda t: 1.0 + t.reward, name=f"{q.name}, more") for q in first]
-    hordes = [made(questions=first, correction=correction, **kw) for kw in ({}, {"engine": "ray"})]
+    hordes = [
+        made(questions=first, correction=correction, **kw) for kw in ({}, {"workers": RayCluster()})
+    ]
     for horde in hordes:
         feed(horde, data[:50])
         horde.add(new)
@@ -261,7 +327,7 @@ def test_a_failed_observation_is_sent_to_nobody(dumb):
     data = stream(40, states=0, ends=0.0)
     alone, several = (
         made(correction=gvf.corrections.EmphaticIR(0.5), **options)
-        for options in ({}, {"engine": "ray"})
+        for options in ({}, {"workers": RayCluster()})
     )
     for horde in (alone, several):
         feed(horde, data[:20])
@@ -271,17 +337,15 @@ def test_a_failed_observation_is_sent_to_nobody(dumb):
     assert_same_bits(alone, several)
 
 
-def test_options_of_one_engine_are_refused_by_the_other(monkeypatch):
-    with pytest.raises(ValueError, match="choose engine='ray'"):
+def test_what_does_not_fit_a_cluster_is_refused(monkeypatch):
+    with pytest.raises(TypeError, match=r"workers must be a gvf\.jobs\.RayCluster, got .*threads="):
         made(workers=2)
-    with pytest.raises(ValueError, match="engine must be one of 'local', 'ray'"):
-        made(engine="dask")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ModuleNotFoundError, match=re.escape(how_to_install("gvf[ray]"))):
-        made(engine="ray")
+        made(workers=RayCluster())
     monkeypatch.setattr(cluster, "import_ray", lambda: None)
-    with pytest.raises(ValueError, match="give workers instead"):
-        made(engine="ray", threads=2)
+    with pytest.raises(ValueError, match="give their number"):
+        made(workers=RayCluster(), threads=2)
 
 
 def test_a_part_of_a_layout_has_no_function_and_the_same_places():
@@ -309,28 +373,29 @@ def ray():
 def test_ray_gives_the_same_bits_although_workers_are_killed(ray, monkeypatch, kind):
     monkeypatch.setattr(spread, "CHECKPOINT_EVERY", 64)
     data = stream(400, states=0)
-    alone, several = made(kind), made(kind, engine="ray", workers=2)
+    alone, several = made(kind), made(kind, workers=RayCluster(workers=2))
     for horde in (alone, several):
         feed(horde, data[:30])
-    core = several._core
-    assert isinstance(core, spread.SpreadCore)
-    first = list(core._actors)
+    shards = several._shards
+    assert isinstance(shards, spread.RayShards)
+    first = list(shards._actors)
     ray.kill(first[0])  # before the first checkpoint, with calls under way
     for horde in (alone, several):
         feed(horde, data[30:200], pieces=(10,))
     several.predict([[0.5, 0.5]])
     feed(several, data[200:290], pieces=(10,))
-    ray.kill(core._actors[1])  # after some, while rows are sent
+    ray.kill(shards._actors[1])  # after some, while rows are sent
     feed(several, data[290:], pieces=(10,))
     feed(alone, data[200:], pieces=(10,))
     assert_same_bits(alone, several)
-    assert not {*first} & {*core._actors}
+    assert not {*first} & {*shards._actors}
 
 
 INTERRUPTED = """
 import sys, time
 import numpy as np
 import gvf
+from gvf.jobs import RayCluster
 from many_learners import BEHAVIOUR, stream
 
 DATA = stream(20_000, states=0)
@@ -352,7 +417,7 @@ def made(**options):
         questions, features, gvf.updates.TD(0.1), behaviour=BEHAVIOUR, window=40, seed=0, **options
     )
 
-horde = made(engine="ray", workers=2)
+horde = made(workers=RayCluster(workers=2))
 horde._predict(DATA.state[:1])
 try:
     horde.learn(slow(), progress=False)

@@ -75,7 +75,7 @@ def test_all_questions_are_watched_as_one_would_be(kind, update, batch_size, upd
             found = question.evaluate(data[:end], behaviour=BEHAVIOUR)
             oracle.look(x[:end], x_next[:end], horde.weights(question.name), found)
     report = horde.report()
-    assert horde._core.watch.seen.tolist() == [5 * rows] * len(horde.names)
+    assert horde._shard.watch.seen.tolist() == [5 * rows] * len(horde.names)
     for measure in ("ude", "rupee"):
         expected = [getattr(oracle, measure) for oracle in oracles.values()]
         np.testing.assert_allclose(getattr(report, measure), expected, rtol=1e-12, atol=1e-12)
@@ -194,7 +194,7 @@ def test_questions_that_come_and_go_do_not_mix_up_what_is_known():
             getattr(other, measure)[:2], getattr(one, measure), rtol=1e-9, atol=1e-12
         )
     # The new question's signal is not known for rows before it came: 150 = 2 * 64 + 22.
-    assert changing._core.watch.seen[changing._core.layout.place[2]] == (10 - 2) * 4
+    assert changing._shard.watch.seen[changing._layout.place[2]] == (10 - 2) * 4
 
 
 def test_a_question_is_not_looked_at_in_rows_from_before_it_came():
@@ -204,7 +204,7 @@ def test_a_question_is_not_looked_at_in_rows_from_before_it_came():
     horde.observe(both[:126])
     horde.add(TWO[1:2])
     horde.observe(both[126:])
-    seen = horde._core.watch.seen[horde._core.layout.place]
+    seen = horde._shard.watch.seen[horde._layout.place]
     assert seen.tolist() == [8, 0]
 
 
@@ -216,7 +216,7 @@ def test_a_question_that_comes_does_not_wake_one_that_pauses():
     horde.observe(sick[:126])
     horde.add([gvf.GVF(gvf.policies.Uniform(3), lambda t: t.reward, 0.9, name="new")])
     horde.observe(sick[126:])
-    seen = horde._core.watch.seen[horde._core.layout.place]
+    seen = horde._shard.watch.seen[horde._layout.place]
     assert seen.tolist() == [8, 4, 0]
 
 
@@ -312,9 +312,9 @@ def test_rupee_estimates_the_projected_bellman_error(kind):
     horde._predict([0])
     weights = np.random.default_rng(1).normal(size=(2, x.shape[1]))
     weights[0] = 0.0
-    engine = horde._core.engine
+    engine = horde._shard.weights
     assert engine is not None
-    engine.put(horde._core.layout.place, {"weights": weights})
+    engine.put(horde._layout.place, {"weights": weights})
     found = []
     for seed in range(8):  # nothing is learned yet
         horde.observe(states_and_actions(5_000, seed))

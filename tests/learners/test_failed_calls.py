@@ -251,6 +251,7 @@ def _refuse(columns: Any) -> None:
         ("next_state", -1, "state"),
         ("behaviour_probability", 0.9, "is recorded as"),
         ("behaviour_probability", 0.0, "is recorded as"),
+        ("next_state", 5, "state"),
     ],
 )
 def test_one_plain_transition_with_a_bad_value_changes_nothing(name, value, message):
@@ -313,3 +314,22 @@ def test_one_transition_at_a_time_is_the_same_as_a_batch_to_the_last_bit(on_nan)
     assert states_of(one) == states_of(together)
     assert repr(one.report()) == repr(together.report())
     assert (one.report().missing > 0) == (on_nan == "skip")
+
+
+def test_one_ratio_that_is_too_large_to_draw_by_is_refused_as_in_a_batch():
+    learner = make(question=gvf.GVF(gvf.policies.Fixed([0.3, 0.7])), behaviour=None)
+    with pytest.raises(ValueError, match="must be from 0 to 1e"):
+        learner.observe(1, 1, 1.0, 2, False, behaviour_probability=1e-292)
+    assert learner.steps == 0
+
+
+def test_a_window_that_is_restored_by_itself_is_learned_from():
+    """Compiled loops must not go on with the columns that it had before."""
+    learner, other = make(), make()
+    for one in (learner, other):
+        one.observe(DATA[:20])
+    learner.window.restore(other.window.checkpoint())
+    for one in (learner, other):
+        one.observe(DATA[20:])
+    np.testing.assert_array_equal(learner.weights, other.weights)
+    np.testing.assert_array_equal(learner.window.columns["x"], other.window.columns["x"])

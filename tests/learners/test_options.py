@@ -47,6 +47,13 @@ def test_every_option_is_in_the_documentation_and_in_the_signature(kind: str) ->
     assert max(map(len, cls.__doc__.splitlines())) <= 100
 
 
+def test_the_defaults_are_those_that_the_documentation_promises() -> None:
+    options = LearnerOptions()
+    assert (options.window, options.batch_size, options.n_step) == (15_000, 16, 1)
+    assert (options.update_every, options.warm_up, options.seed) == (1, 0, None)
+    assert (options.on_conflict, options.on_nan, options.behaviour) == ("error", "error", None)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_wrong_name_is_refused_as_python_does_it(kind: str) -> None:
     with pytest.raises(TypeError) as caught:

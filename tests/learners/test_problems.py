@@ -208,7 +208,7 @@ def test_weights_that_predict_too_much_are_named_and_those_that_fit_are_not(kind
         if kind == "least squares":
             made.solution.weights[:] = scale * limit
         elif kind == "horde":
-            made._core.engine.put(np.array([0]), {"weights": np.full((1, 1), scale * limit)})
+            made._shard.weights.put(np.array([0]), {"weights": np.full((1, 1), scale * limit)})
         else:
             made.weights[:] = scale * limit
         report = made.report()
@@ -329,14 +329,14 @@ def test_questions_of_a_horde_are_named_one_by_one():
     zeros = np.zeros(150, int)
     never: dict[str, Any] = {"terminated": np.zeros(150, bool), "state": zeros, "next_state": zeros}
     made.observe(stream(150, **never))
-    place = made._core.layout.place[1]
-    made._core.engine.put(np.array([place]), {"weights": np.full((1, 2), 5.0)})
+    place = made._layout.place[1]
+    made._shard.weights.put(np.array([place]), {"weights": np.full((1, 2), 5.0)})
     report = made.report()
     assert report.endless == ("u, one, 1",)
     assert report.outside_returns == ("u, one, half",)
     assert report.problems == (Problem.OUTSIDE_RETURNS, Problem.ENDLESS)
     assert "1 of 2 questions have continuation 1, and no transition ends: u, one, 1" in repr(report)
-    made._core.engine.put(np.array([place]), {"weights": np.full((1, 2), 5e5)})
+    made._shard.weights.put(np.array([place]), {"weights": np.full((1, 2), 5e5)})
     assert made.report().diverged == ("u, one, half",)
     assert made.report().outside_returns == ()
     assert made.report().problems == (Problem.DIVERGED, Problem.ENDLESS)

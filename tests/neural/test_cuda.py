@@ -143,4 +143,4 @@ def test_a_horde_on_a_gpu_is_the_one_on_a_cpu(correction, options, tmp_path) -> 
         differ_little(ours, theirs, fresh[:, places].T, share=0.05)
         assert one.report().paused == here.report().paused
     assert next(there.trunk.parameters()).device.type == "cuda"
-    assert there.optimiser.state[there._core.engine.network.heads]["exp_avg"].is_cuda
+    assert there.optimiser.state[there._shard.weights.network.heads]["exp_avg"].is_cuda

@@ -124,7 +124,7 @@ def test_one_question_is_a_neural_learner(optimiser, target_every):
 
 def by_autograd(horde, batches, data, body, optimiser, target_every=None):
     """Predictions of a loop over questions: a loss each, and the mean for the trunk."""
-    layout = horde._core.layout
+    layout = horde._layout
     own = [torch.zeros(7, dtype=torch.float64, requires_grad=True) for _ in horde.questions]
     numbers = [q.evaluate(data, behaviour=BEHAVIOUR) for q in horde.questions]
     parameters = list(body.parameters())
@@ -140,7 +140,7 @@ def by_autograd(horde, batches, data, body, optimiser, target_every=None):
         for q in range(len(own)):
             own[q].grad = None
             g = layout.group[layout.place[q]]
-            if not batch.drawn[u, g]:
+            if not batch.has_mass[u, g]:
                 continue
             loss = torch.zeros((), dtype=torch.float64)
             slots = batch.slots[u, 0 if batch.slots.shape[1] == 1 else g]
@@ -217,7 +217,7 @@ def test_a_failing_sensor_pauses_its_questions_only(optimiser):
 
 def memory_of(horde, name):
     """Copies of what the optimiser keeps for the head of a question."""
-    heads = horde._core.engine.network.heads
+    heads = horde._weights.network.heads
     parts = horde.optimiser.state[heads].values()
     return [p[horde._place(name)].numpy().copy() for p in parts if p.shape == heads.shape]
 
@@ -259,7 +259,7 @@ def test_heads_that_grow_without_bound_are_paused_at_once():
     given = gvf.Transitions(**{**data.columns, "action": action})
     horde = made([*near, far], correction=gvf.corrections.IS(), behaviour=behaviour, clip=0.1)
     horde.observe(given)
-    assert horde._core.pauses.diverged.tolist() == [False, False, True]
+    assert horde._shard.pauses.diverged.tolist() == [False, False, True]
     assert horde.report().paused == {"far": "it has diverged"}
     assert np.abs(horde.predict(data.state)[:, :2]).max() < 5.0
 
@@ -286,7 +286,7 @@ def test_a_clip_does_not_count_the_bias():
     horde = made([question], body, clip=0.1, batch_size=1)
     with pytest.warns(gvf.NotLearnedWarning):
         horde.predict(data.state[:1])
-    heads = horde._core.engine.network.heads.detach()
+    heads = horde._weights.network.heads.detach()
     heads[:, :-1], heads[:, -1] = 0.3, 20.0
 
     def listen(module, states, outputs):
@@ -521,7 +521,7 @@ def test_a_neural_horde_is_watched_and_diagnosed(tmp_path):
         horde.diagnose()
     horde.observe(stream(200, states=0))
     assert np.isfinite(horde.report().ude).all()
-    assert len(horde.diagnose().policies) == horde._core.layout.groups
+    assert len(horde.diagnose().policies) == horde._layout.groups
     with pytest.raises(ValueError, match="has no update of its own"):
         horde.diagnose(horde.names[0])
     with pytest.raises(ValueError, match="a NeuralHorde has no export"):

@@ -20,7 +20,6 @@ def test_the_golden_list_has_every_claim_once() -> None:
     assert {id: [*entry["numbers"]] for id, entry in LIST.items()} == {
         id: sorted(claim.id for claim in figure.claims) for id, figure in FIGURES.items()
     }
-    assert sum(len(entry["numbers"]) for entry in LIST.values()) == 906
 
 
 @pytest.mark.parametrize("id", FIGURES)

@@ -8,6 +8,7 @@ from shown import chain
 
 from gvf_lab.figure.picture import save
 from gvf_lab.figure.style import GREY
+from gvf_lab.report.exhibit import Exhibit
 
 
 def test_published_curves_are_drawn_only_under_the_protocols_they_fit() -> None:
@@ -45,3 +46,11 @@ def test_equal_points_give_equal_files(tmp_path: Path) -> None:
     for name in ("figure.png", "figure.svg"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert (tmp_path / "one" / "figure.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_made_here_comes_before_what_was_shipped() -> None:
+    made, shipped = chain(), replace(chain(), rows=())
+    both = Exhibit(made.figure, made, shipped)
+    assert list(both.versions.items()) == [("now", made), ("shipped", shipped)]
+    assert list(Exhibit(made.figure, None, shipped).versions) == ["shipped"]
+    assert Exhibit(made.figure).versions == {}

@@ -298,17 +298,15 @@ def _fit(x: Floats | ActiveFeatures, h: int, z: Floats, penalty: float) -> tuple
     errors would be if each row were left out, (z - x . w) / (1 - leverage): with many features the
     errors themselves are too small.
     """
-    ridge = np.full(x.shape[1], penalty)
-    ridge[0] = 1e-8 * len(z)  # the constant is free
-    mean, log_sd, before = np.zeros(len(ridge)), np.zeros(h), np.full(len(z), np.inf)
+    mean, log_sd, before = np.zeros(x.shape[1]), np.zeros(h), np.full(len(z), np.inf)
     for _ in range(_MOST_ROUNDS):
         precision = _standard_deviations(x, log_sd) ** -2.0
         products, sums = weighed_products(x, precision, z)
-        inverse = np.linalg.inv(products + np.diag(ridge))
+        inverse = np.linalg.inv(products + np.diag(_ridge(len(mean), penalty, precision)))
         mean = inverse @ sums
         fitted, leverage = x @ mean, precision * row_products(x, inverse)
         errors = (z - fitted) / np.maximum(1.0 - leverage, 1e-3)
-        log_sd = _fit_spread(_first(x, h), errors**2, log_sd, ridge[:h])
+        log_sd = _fit_spread(_first(x, h), errors**2, log_sd, penalty)
         if np.abs(fitted - before).max() < _PRECISE:
             break
         before = fitted
@@ -316,7 +314,7 @@ def _fit(x: Floats | ActiveFeatures, h: int, z: Floats, penalty: float) -> tuple
 
 
 def _fit_spread(
-    x: Floats | ActiveFeatures, squares: Floats, log_sd: Floats, ridge: Floats
+    x: Floats | ActiveFeatures, squares: Floats, log_sd: Floats, penalty: float
 ) -> Floats:
     """Return the weights of log standard deviations that suit squared errors, beginning with some.
 
@@ -326,6 +324,7 @@ def _fit_spread(
     """
     for _ in range(_MOST_ROUNDS):
         r = squares * _standard_deviations(x, log_sd) ** -2.0
+        ridge = _ridge(len(log_sd), penalty, r + 1.0)
         products, sums = weighed_products(x, r + 1.0, (r - 1.0) / (r + 1.0))
         step = np.linalg.solve(products + np.diag(ridge), sums - ridge * log_sd)
         longest = float(np.abs(x @ step).max())
@@ -333,6 +332,17 @@ def _fit_spread(
         if longest < _PRECISE:
             break
     return log_sd
+
+
+def _ridge(size: int, penalty: float, weights: Floats) -> Floats:
+    """Return the penalty of each weight: of the constant the least, which solves what is singular.
+
+    Even without a penalty, copies of a feature then share a weight.
+    """
+    least = 1e-8 * float(weights.sum())
+    ridge = np.full(size, max(penalty, least))
+    ridge[0] = least
+    return ridge
 
 
 def check_penalty(penalty: Any) -> None:

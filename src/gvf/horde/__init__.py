@@ -1,8 +1,7 @@
 """Hordes: thousands of questions answered from one stream."""
 
 from gvf.horde.horde import Horde
-from gvf.horde.horde_diagnosis import HordeDiagnosis
-from gvf.horde.horde_report import HordeReport, HordeWarning
+from gvf.horde.horde_report import HordeDiagnosis, HordeReport, HordeWarning
 from gvf.horde.horde_returns import HordeReturnError
 from gvf.horde.question_grid import SignalBank, question_grid
 

@@ -13,13 +13,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Arrays
+from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.tiles import prefetch
-from gvf.horde.group_draws import Batch, Pool
+from gvf.horde.group_draws import DrawnRows, Pool
 from gvf.horde.layout import Ints, Layout
-from gvf.horde.weights import Weights
+from gvf.horde.weights import WeightBlocks
 
 _CACHE = 2**20
 """The number of bytes of weights in a block, about the size of a processor's own cache."""
@@ -29,7 +28,7 @@ _DRAWN = 2**19
 """The number of rows drawn for a chunk; more would only pass through memory."""
 
 
-class SparseEngine(Weights):
+class ActiveWeights(WeightBlocks):
     """The weights of all questions, changed by loops over active features.
 
     Args:
@@ -49,25 +48,25 @@ class SparseEngine(Weights):
         self._scale = layout.scale.astype(dtype)
 
     @staticmethod
-    def best_chunk(layout: Layout, batch_size: int) -> int:
-        """Return the number of steps that are best taken together."""
+    def best_updates(layout: Layout, batch_size: int) -> int:
+        """Return the number of updates that are best done in one call."""
         return int(np.clip(_DRAWN // (layout.groups * batch_size), 8, 64))
 
-    def learn(self, columns: Arrays, batch: Batch, step_size: NDArray[Any] | None) -> None:
-        """Apply U updates; see :class:`gvf.horde.weight_engine.WeightEngine`."""
+    def apply(self, columns: Arrays, drawn: DrawnRows, step_size: Floats | None) -> None:
+        """Apply U updates; see :class:`gvf.horde.weights.Weights`."""
         alpha = self._step_size if step_size is None else step_size[:, :, None]
-        layout, w = self._layout, (batch.w * alpha).astype(self.flat.dtype)
+        layout, w = self._layout, (drawn.w * alpha).astype(self.flat.dtype)
         signals = (columns["cumulant"], columns["continuation"], self._scale)
         places = (layout.cumulant, layout.source, self.starts, self._group)
 
         def work(first: int, last: int) -> None:
             _learn(
-                self.flat, columns["x"], columns["x_next"], signals, places, batch.rows, w,
+                self.flat, columns["x"], columns["x_next"], signals, places, drawn.rows, w,
                 first, last,
             )  # fmt: skip
 
-        blocks = len(self._group)
-        self._pool.over(blocks, work, worth=batch.rows.size * columns["x"].shape[1] > 5_000)
+        worth = drawn.rows.size * columns["x"].shape[1] > 5_000
+        self._pool.over(len(self._group), work, worth=worth)
 
     def predict(self, x: Array) -> Array:
         """Return the values of active features [m, active] at all places, [m, G]."""

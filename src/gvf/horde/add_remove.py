@@ -12,21 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gvf.horde.horde_core import Core
 from gvf.horde.layout import Ints, Layout
+from gvf.horde.pauses import SignalHistory
+from gvf.horde.shard import Shard, axis_of
+from gvf.horde.signals import Signals
 from gvf.question import GVF
 from gvf.sampling import xoshiro
 
 
-def joined(core: Core, more: Sequence[GVF]) -> Core:
-    """Return a core with more questions, after those that it has.
+def with_questions(
+    signals: Signals, shard: Shard, questions: Sequence[GVF]
+) -> tuple[Signals, Shard]:
+    """Return the parts of a horde with more questions, after those that it has.
 
     A new question joins a group in which every row that may be drawn knows its signals, the one
     with most rows if there are several. Else it learns from new rows only.
     """
-    old, options, steps = core.layout, core.options, core.draws.steps
-    questions = [*old.questions, *more]
-    trial = Layout(questions, options.correction)  # its groups do not depend on time
+    old, options, steps = shard.layout, shard.options, shard.steps
+    every = [*old.questions, *questions]
+    trial = Layout(every, options.correction)  # its groups do not depend on time
     here, new = trial.place[: len(old)], trial.place[len(old) :]
     # The continuation 0 is `alive`, which all rows have.
     known = np.maximum(
@@ -37,8 +41,9 @@ def joined(core: Core, more: Sequence[GVF]) -> Core:
     for first in np.unique(old.since)[::-1]:
         is_alike = np.isin(trial.group[new], trial.group[here[old.since == first]])
         since[is_alike & (known <= max(first, steps - options.window))] = first
-    layout = Layout(questions, options.correction, np.append(old.since, since))
-    return _moved(core, layout, np.append(np.arange(len(old)), np.full(len(more), -1)))
+    layout = Layout(every, options.correction, np.append(old.since, since))
+    origin = np.append(np.arange(len(old)), np.full(len(new), -1))
+    return _moved(signals, shard, layout, origin)
 
 
 def _first_steps(wanted: Ints, signals: Ints, since: Ints) -> Ints:
@@ -48,54 +53,65 @@ def _first_steps(wanted: Ints, signals: Ints, since: Ints) -> Ints:
     return first[wanted]
 
 
-def without(core: Core, names: Sequence[str]) -> Core:
-    """Return a core without some questions."""
-    old, gone = core.layout, set(names)
+def without_questions(
+    signals: Signals, shard: Shard, names: Sequence[str]
+) -> tuple[Signals, Shard]:
+    """Return the parts of a horde without some questions."""
+    old, gone = shard.layout, set(names)
     stay = np.array([i for i, name in enumerate(old.names) if name not in gone], np.int64)
     questions = [old.questions[i] for i in stay]
-    return _moved(core, Layout(questions, core.options.correction, old.since[stay]), stay)
+    layout = Layout(questions, shard.options.correction, old.since[stay])
+    return _moved(signals, shard, layout, stay)
 
 
-def _moved(core: Core, layout: Layout, origin: Ints) -> Core:
-    """Return a core with another layout; `origin` has the old number of each question, or -1."""
-    old, new = core.layout, type(core)(layout, core.options)
-    kept = np.flatnonzero(origin >= 0)
-    was, now = old.place[origin[kept]], layout.place[kept]
+def _moved(signals: Signals, shard: Shard, layout: Layout, origin: Ints) -> tuple[Signals, Shard]:
+    """Return the parts for another layout; `origin` has the old number of each question, or -1."""
+    old = shard.layout
+    stays = np.flatnonzero(origin >= 0)
+    was, now = old.place[origin[stays]], layout.place[stays]
     groups = _from(old.group[was], layout.group[now], layout.groups)
     cumulants = _from(old.cumulant[was], layout.cumulant[now], len(layout.cumulants))
     sources = _from(old.source[was], layout.source[now], 1 + len(layout.signals))
     sources[0] = 0
-    signals = np.append(cumulants, np.where(sources < 0, -1, sources + len(old.cumulants)))
-    for name in ("skipped", "step_size"):
-        setattr(new, name, _taken(getattr(core, name), groups, getattr(new, name)))
-    for name in ("last", "largest"):
-        array = getattr(new.pauses, name)
-        setattr(new.pauses, name, _taken(getattr(core.pauses, name), signals, array))
-    new.left_out, new.estimated = core.left_out, core.estimated
-    new.pauses.diverged[now] = core.pauses.diverged[was]
-    new.watch.moved(core.watch, was, now)
-    new.courses, off = core.courses, _taken(core.outcomes.off, groups, new.outcomes.off)
-    new.outcomes.moved_from(core.outcomes, was, now, off)
-    new.traces = [
-        core.traces[g] if g >= 0 else trace for g, trace in zip(groups, new.traces, strict=False)
-    ]
-    draws = new.draws
-    draws.rings = _taken(core.draws.rings, groups, draws.rings)
-    draws.place, draws.steps = core.draws.place, core.draws.steps
-    # New groups get new streams, which depend only on the state: a restored horde gets the same.
-    state = [*core.draws.streams[-1].tolist(), core.draws.steps, len(old), len(layout)]
-    fresh = xoshiro.streams(len(draws.streams), state)
-    draws.streams = _taken(
-        core.draws.streams, np.append(groups, len(core.draws.streams) - 1), fresh
+    origins = {
+        "groups": groups,
+        "places": _from(was, now, len(layout)),
+        "cumulants": cumulants,
+        "continuations": sources,
+        "streams": np.append(groups, len(shard.draws.streams) - 1),
+    }
+    new_shard = _moved_shard(shard, Shard(layout, shard.options), origins)
+    if shard.weights is not None and new_shard.weights is not None:
+        new_shard.weights.put(now, shard.weights.take(was))
+    new = Signals(layout, signals.options)
+    fresh, columns = new.history, np.where(sources < 0, -1, sources + len(old.cumulants))
+    columns = np.append(cumulants, columns)
+    new.history = SignalHistory(
+        *(_taken(part, columns, like) for part, like in zip(signals.history, fresh, strict=True))
     )
-    if core.engine is not None:
-        ((dtype, width),) = core.form
-        new.start((dtype, width))
-        assert new.engine is not None
-        new.engine.put(now, core.engine.take(was))
-        new.steps_per_call, new.window = core.steps_per_call, core.window
-        if len(core.window):
-            new.window = _with_columns(core, cumulants, sources)
+    new.traces = [
+        signals.traces[g] if g >= 0 else trace for g, trace in zip(groups, new.traces, strict=False)
+    ]
+    for name in ("courses", "form", "left_out", "estimated", "outside"):
+        setattr(new, name, getattr(signals, name))
+    return new, new_shard
+
+
+def _moved_shard(shard: Shard, new: Shard, origins: dict[str, Ints]) -> Shard:
+    """Let a new shard have the state of another, but for the weights."""
+    # New groups get new streams, which depend only on the state: a restored horde gets the same.
+    state = [*shard.draws.streams[-1].tolist(), shard.steps, len(shard.layout), len(new.layout)]
+    arrays, fresh = shard.state_dict(weights=False), new.state_dict(weights=False)
+    fresh["draws/streams"] = xoshiro.streams(len(new.draws.streams), state)
+    moved: dict[str, NDArray[Any]] = {}
+    for name, array in arrays.items():
+        axis = axis_of(name)
+        if axis in ("cumulants", "continuations"):
+            like = np.zeros((len(array), len(origins[axis])), array.dtype)  # 0 if unknown
+            moved[name] = _taken(array.T, origins[axis], like.T).T.copy()
+        else:
+            moved[name] = array if axis is None else _taken(array, origins[axis], fresh[name])
+    new.load_state_dict(moved)
     return new
 
 
@@ -111,15 +127,3 @@ def _taken(old: NDArray[Any], origin: Ints, fresh: NDArray[Any]) -> NDArray[Any]
     out = fresh.copy()
     out[origin >= 0] = old[origin[origin >= 0]]
     return out
-
-
-def _with_columns(core: Core, cumulants: Ints, sources: Ints) -> Any:
-    """Return the window with the columns of other cumulants and continuations; 0 if unknown."""
-    arrays = core.window.checkpoint()
-    for name, origin in (("cumulant", cumulants), ("continuation", sources)):
-        column = arrays[f"column/{name}"]
-        fresh = np.zeros((len(origin), len(column)), column.dtype)
-        arrays[f"column/{name}"] = _taken(column.T, origin, fresh).T.copy()
-    window = type(core.window)(core.window.capacity)
-    window.restore(arrays)
-    return window

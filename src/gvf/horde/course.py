@@ -79,7 +79,7 @@ class Courses:
         _follow((place, before, after, *ends), streams, (course.begins, course.room, course.limit))
         return course, new
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return copies of the arrays that change."""
         return {
             "streams": np.array(list(self._places), np.int64),
@@ -90,7 +90,7 @@ class Courses:
 
     @classmethod
     def restored(cls, arrays: Arrays) -> Courses:
-        """Make it from the arrays that :meth:`arrays` returned; a worker on Ray has none."""
+        """Make it from the arrays that :meth:`state_dict` returned; a worker on Ray has none."""
         new = cls()
         if arrays:
             new._places = {name: i for i, name in enumerate(arrays["streams"].tolist())}

@@ -1,6 +1,6 @@
 r"""Kernels in Triton: several steps of plain TD that read and write the weights once.
 
-This module needs Triton, so only :class:`gvf.horde.cuda_weights.KernelEngine` imports it.
+This module needs Triton, so only :class:`gvf.horde.cuda_weights.KernelWeights` imports it.
 
 The R rows that a few updates drew for a group are learned from together, in two halves. With the
 inverses ``T_1`` and ``T_2`` of each half and the products L of the second half's rows with the
@@ -342,7 +342,7 @@ class Kernels:
     """The kernels with the tables that they read.
 
     Args:
-        stretches: the stretches of the layout, :class:`gvf.horde.cuda_weights.Stretches`.
+        stretches: the stretches of the layout, :class:`gvf.horde.layout.Stretches`.
         groups: the number of groups.
         together: the largest number of groups whose drawn rows are in memory at a time.
         tf32: True to round the factors of products to TF32; otherwise each product is made of three

@@ -22,7 +22,7 @@ from gvf.horde.watch import Watch, newest_rows
 
 if TYPE_CHECKING:
     from gvf.horde.cuda_kernels import Look
-    from gvf.horde.cuda_weights import TorchEngine
+    from gvf.horde.cuda_weights import TorchWeights
 
 _CHANGING = ("seen", "recent", "mean", "square", "secondary", "gradient")
 
@@ -39,43 +39,43 @@ class DeviceWatch(Watch):
     _ratios: torch.Tensor
 
     def look(  # pyright: ignore[reportIncompatibleMethodOverride]
-        self, columns: Arrays, steps: int, engine: TorchEngine, ratios: Floats, resting: Ints
+        self, columns: Arrays, steps: int, weights: TorchWeights, ratios: Floats, resting: Ints
     ) -> None:
-        """Look at the newest L rows in order, with the present weights of an engine.
+        """Look at the newest L rows in order, with the present weights of an weights.
 
-        The engine's own copies of the columns are read, and nothing waits for the device.
+        The copies of the columns on the device are read, and nothing waits for the device.
         """
-        engine.copy_new(columns, steps)
+        weights.copy_new(columns, steps)
         if self._averages_on_device is None:
-            self._begin(engine)
-        layout, to_device = self._layout, engine.to_device
+            self._begin(weights)
+        layout, to_device = self._layout, weights.to_device
         rests = inverse = None
         if len(resting):
-            rests = torch.zeros(len(layout), dtype=torch.bool, device=engine.device)
+            rests = torch.zeros(len(layout), dtype=torch.bool, device=weights.device)
             rests.index_fill_(0, to_device(resting, torch.int64), True)
         if len(self.secondary):
             x = columns["x"][newest_rows(columns, steps, ratios.shape[1])].astype(np.float64)
             rate, joined = self._joined(x)
-            inverse = to_device(rate * np.linalg.inv(joined), engine.dtype)
+            inverse = to_device(rate * np.linalg.inv(joined), weights.dtype)
         if self._ratios.shape != ratios.shape:
-            self._ratios = torch.empty(ratios.shape, dtype=torch.float64, device=engine.device)
-        self._ratios.copy_(engine.pinned(ratios, torch.float64), non_blocking=True)
+            self._ratios = torch.empty(ratios.shape, dtype=torch.float64, device=weights.device)
+        self._ratios.copy_(weights.pinned(ratios, torch.float64), non_blocking=True)
         self._kernel(steps, self._ratios, rests, inverse)
 
-    def _begin(self, engine: TorchEngine) -> None:
-        """Copy the averages to the device of an engine, and prepare the kernel."""
+    def _begin(self, weights: TorchWeights) -> None:
+        """Copy the averages to the device of the weights, and prepare the kernel."""
         from gvf.horde.cuda_kernels import Look
 
         averages = {
-            name: torch.as_tensor(getattr(self, name)).to(engine.device) for name in _CHANGING
+            name: torch.as_tensor(getattr(self, name)).to(weights.device) for name in _CHANGING
         }
         kinds = {"group": torch.int64, "cumulant": torch.int64, "source": torch.int64}
         places = {**kinds, "scale": torch.float64}
         layout = tuple(
-            engine.to_device(getattr(self._layout, name), of) for name, of in places.items()
+            weights.to_device(getattr(self._layout, name), of) for name, of in places.items()
         )
-        self._kernel = Look(engine.weights, engine.columns, layout, tuple(averages.values()))
-        self._ratios = torch.empty(0, 0, dtype=torch.float64, device=engine.device)
+        self._kernel = Look(weights.matrix, weights.columns, layout, tuple(averages.values()))
+        self._ratios = torch.empty(0, 0, dtype=torch.float64, device=weights.device)
         self._averages_on_device = averages
 
     def _bring_back(self) -> None:
@@ -102,12 +102,12 @@ class DeviceWatch(Watch):
         super().moved(other, was, now)
         self._averages_on_device = None
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return copies of the arrays that change, with the places as their first axis."""
         self._bring_back()
-        return super().arrays()
+        return super().state_dict()
 
-    def restore(self, arrays: Arrays) -> None:
-        """Restore the arrays that :meth:`arrays` returned."""
-        super().restore(arrays)
+    def load_state_dict(self, arrays: Arrays) -> None:
+        """Restore the arrays that :meth:`state_dict` returned."""
+        super().load_state_dict(arrays)
         self._averages_on_device = None

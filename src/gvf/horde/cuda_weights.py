@@ -5,31 +5,31 @@ columns. A chunk sends it the new rows, the numbers of the drawn rows, and their
 device learns from a chunk, the processor prepares the next one. A seed draws the same rows on all
 devices.
 
-A *stretch* is the questions of a group with the same continuation, neighbours in the order of the
-layout. With the notation of :mod:`gvf.horde.dense_weights`, the errors of a stretch over several
-steps are
+With the notation of :mod:`gvf.horde.dense_weights`, the errors of a stretch (the questions of a
+group with the same continuation) over several steps are
 
     delta = (I - N)^-1 (c + Z W_0),    W_U = W_0 + X^T diag(w) delta,
 
-where N is strictly lower triangular. :class:`TorchEngine` has this in products of PyTorch, for any
-layout, batch size and precision. :class:`KernelEngine` has kernels for single precision, which read
-and write the weights once for many steps; see :mod:`gvf.horde.cuda_kernels`. It also searches the
-rows of :class:`gvf.corrections.IR` and :class:`gvf.corrections.BCIR`, which is most of the
+where N is strictly lower triangular. :class:`TorchWeights` has this in products of PyTorch, for any
+layout, batch size and precision. :class:`KernelWeights` has kernels for single precision, which
+read and write the weights once for many steps; see :mod:`gvf.horde.cuda_kernels`. It also searches
+the rows of :class:`gvf.corrections.IR` and :class:`gvf.corrections.BCIR`, which is most of the
 processor's work otherwise.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Arrays
-from gvf.horde.group_draws import Batch, GroupDraws
+from gvf.common.arrays import Array, Arrays, Floats
+from gvf.horde.group_draws import DrawnRows, GroupDraws
 from gvf.horde.layout import Ints, Layout
+from gvf.horde.weights import Weights
 
 _ROWS = 128
 """The number of drawn rows of a group that are learned from together, if k is not larger."""
@@ -44,31 +44,7 @@ _AHEAD = 2
 """The number of chunks that may wait for the device."""
 
 
-class Stretches(NamedTuple):
-    """The S stretches of a layout, sorted by their places."""
-
-    first: Ints
-    """The first place, [S]."""
-    questions: Ints
-    """The number of questions, [S]."""
-    group: Ints
-    """The group, [S]."""
-    scale: NDArray[np.float64]
-    """The factor of the continuation, [S]."""
-    source: Ints
-    """The column of the continuation, [S]."""
-
-
-def stretches(layout: Layout) -> Stretches:
-    """Return the stretches of a layout."""
-    kinds = np.stack([layout.group, layout.source, layout.scale])
-    new = (np.diff(kinds, axis=1) != 0).any(axis=0)
-    first = np.flatnonzero(np.append(True, new))
-    count = np.diff(np.append(first, len(layout)))
-    return Stretches(first, count, layout.group[first], layout.scale[first], layout.source[first])
-
-
-class TorchEngine:
+class TorchWeights(Weights):
     """The weights of all questions on a device, changed by products of PyTorch.
 
     Args:
@@ -89,37 +65,33 @@ class TorchEngine:
         self.device = torch.device(device)
         self.dtype = torch.float64 if dtype == np.float64 else torch.float32
         width = -(-size // self.padding) * self.padding
-        self.weights = torch.zeros(len(layout), width, dtype=self.dtype, device=self.device)
+        self.matrix = torch.zeros(len(layout), width, dtype=self.dtype, device=self.device)
         self.columns: dict[str, torch.Tensor] = {}  # a copy of the window's
         self._copied = 0  # the number of transitions of the stream that have been copied
         self.rows = torch.empty(0, 0, 0, dtype=torch.int64)  # those of the last batch
         self._waiting: deque[torch.cuda.Event] = deque()
-        self._stretches = stretches(layout)
+        self._stretches = layout.stretches
         self._cumulant = self._on_device(layout.cumulant)
 
     @staticmethod
-    def best_chunk(layout: Layout, batch_size: int) -> int:
-        """Return the number of steps that are best taken together."""
+    def best_updates(layout: Layout, batch_size: int) -> int:
+        """Return the number of updates that are best done in one call."""
         return int(np.clip(_DRAWN // (layout.groups * batch_size), 1, _MOST_STEPS))
 
-    def learn(self, columns: Arrays, batch: Batch, step_size: NDArray[Any] | None) -> None:
-        """Apply U updates; see :class:`gvf.horde.weight_engine.WeightEngine`."""
-        self.copy_new(columns, batch.steps)
+    def apply(self, columns: Arrays, drawn: DrawnRows, step_size: Floats | None) -> None:
+        """Apply U updates; see :class:`gvf.horde.weights.Weights`."""
+        self.copy_new(columns, drawn.steps)
         alpha = self._step_size if step_size is None else step_size[:, :, None]
-        w = self.to_device(batch.w * alpha, self.dtype)
-        self.rows = self._drawn(batch)
+        w = self.to_device(drawn.w * alpha, self.dtype)
+        self.rows = self._rows_on_device(drawn)
         together = max(1, _ROWS // w.shape[2])
         for start in range(0, len(w), together):
             self._learn(self.rows[start : start + together], w[start : start + together])
         self._wait()
 
-    def _drawn(self, batch: Batch) -> torch.Tensor:
+    def _rows_on_device(self, drawn: DrawnRows) -> torch.Tensor:
         """Return the drawn rows, int64[U, groups or 1, k]."""
-        return self.to_device(batch.rows, torch.int64)
-
-    def follow(self, draws: GroupDraws, kept: int) -> bool:
-        """Return False: the rows are drawn already."""
-        return False
+        return self.to_device(drawn.rows, torch.int64)
 
     def _learn(self, rows: torch.Tensor, w: torch.Tensor) -> None:
         """Apply a few updates: rows [U, groups or 1, k], weights with the step size [U, groups, k].
@@ -130,7 +102,7 @@ class TorchEngine:
         rows, w = (part.transpose(0, 1).reshape(-1, updates * k) for part in (rows, w))
         rows = rows.expand(len(w), -1)
         for count in np.unique(self._stretches.questions).tolist():
-            every = max(1, _ROOM // (rows.shape[1] * max(count, self.weights.shape[1])))
+            every = max(1, _ROOM // (rows.shape[1] * max(count, self.matrix.shape[1])))
             alike = np.flatnonzero(self._stretches.questions == count)
             for start in range(0, len(alike), every):
                 self._learn_together(alike[start : start + every], rows, w, k)
@@ -145,7 +117,7 @@ class TorchEngine:
         gamma = factor.to(self.dtype)[:, None] * continuation
         x = self.columns["x"][rows]  # [s, R, size]
         z = gamma[:, :, None] * self.columns["x_next"][rows] - x
-        stacked = self.weights[places]  # [s, q, size]
+        stacked = self.matrix[places]  # [s, q, size]
         delta = self.columns["cumulant"][rows[:, :, None], self._cumulant[places][:, None]]
         delta = delta + z @ stacked.transpose(1, 2)  # [s, R, q]
         if rows.shape[1] > k:
@@ -156,7 +128,7 @@ class TorchEngine:
             delta = torch.linalg.solve_triangular(
                 eye - passed_on, delta, upper=False, unitriangular=True
             )
-        self.weights[places] = stacked + (w[:, :, None] * delta).transpose(1, 2) @ x
+        self.matrix[places] = stacked + (w[:, :, None] * delta).transpose(1, 2) @ x
 
     def predict(self, x: Array) -> Array:
         """Return the values of features [m, size] at all places, [m, G]."""
@@ -168,16 +140,16 @@ class TorchEngine:
 
     def _values(self, x: torch.Tensor) -> torch.Tensor:
         """Return the values of features [m, size] at all places, [m, G], on the device."""
-        return x @ self.weights[:, : self.size].T
+        return x @ self.matrix[:, : self.size].T
 
     def take(self, places: Any) -> dict[str, NDArray[Any]]:
         """Return copies of the weights at some places, [g, size]."""
-        return {"weights": self.weights[self._on_device(places), : self.size].cpu().numpy()}
+        return {"weights": self.matrix[self._on_device(places), : self.size].cpu().numpy()}
 
     def put(self, places: Any, arrays: Arrays) -> None:
         """Replace the weights at some places by those that :meth:`take` returned."""
         weights = self._on_device(arrays["weights"]).to(self.dtype)
-        self.weights[self._on_device(places), : self.size] = weights
+        self.matrix[self._on_device(places), : self.size] = weights
 
     def _on_device(self, array: Any) -> torch.Tensor:
         """Return an array on the device."""
@@ -198,10 +170,10 @@ class TorchEngine:
         """Copy the rows that are new after so many transitions; the t-th is in row t mod kept."""
         kept = len(columns["x"])
         if not self.columns:
-            width = self.weights.shape[1]
+            width = self.matrix.shape[1]
             for name, column in columns.items():
                 wide = width if name in ("x", "x_next") else column.shape[1]
-                self.columns[name] = self.weights.new_zeros(kept, wide)
+                self.columns[name] = self.matrix.new_zeros(kept, wide)
         for start in range(max(self._copied, steps - kept), steps, _SENT):
             rows = np.arange(start, min(start + _SENT, steps)) % kept
             at = self.to_device(rows, torch.int64)
@@ -220,7 +192,7 @@ class TorchEngine:
                 self._waiting.popleft().synchronize()
 
 
-class KernelEngine(TorchEngine):
+class KernelWeights(TorchWeights):
     """The same in single precision by kernels for a GPU, if a batch has at most 128 rows.
 
     Args:
@@ -239,18 +211,18 @@ class KernelEngine(TorchEngine):
         from gvf.horde.cuda_kernels import Kernels
 
         super().__init__(layout, step_size, size, np.dtype(np.float32), device)
-        groups = max(1, _ROOM // (_ROWS * self.weights.shape[1]))
+        groups = max(1, _ROOM // (_ROWS * self.matrix.shape[1]))
         self._kernels = Kernels(self._stretches, layout.groups, groups, tf32, self.device)
         # Prefix sums of masses [groups, 1 + kept], which begin anew at 0.
         self._sums = torch.empty(0, dtype=torch.float64, device=self.device)
         self._summed = 0  # the number of transitions of the stream that they have
         self._draws: GroupDraws | None = None
 
-    def follow(self, draws: GroupDraws, kept: int) -> bool:
+    def mirror_masses(self, draws: GroupDraws, window_rows: int) -> bool:
         """Copy the masses of all rows, if their search can be deferred; return if it can."""
         if draws.can_defer:
             if not self._sums.numel():
-                self._sums = self._sums.new_zeros(len(draws.rings), 1 + kept)
+                self._sums = self._sums.new_zeros(len(draws.rings), 1 + window_rows)
             self._draws = draws
             self._sum(draws)
         return draws.can_defer
@@ -269,13 +241,13 @@ class KernelEngine(TorchEngine):
                 self._kernels.insert(self._sums, new, start)
         self._summed = steps
 
-    def _drawn(self, batch: Batch) -> torch.Tensor:
-        if batch.uniforms is None:
-            return super()._drawn(batch)
+    def _rows_on_device(self, drawn: DrawnRows) -> torch.Tensor:
+        if drawn.uniforms is None:
+            return super()._rows_on_device(drawn)
         assert self._draws is not None
         self._sum(self._draws)
-        uniforms = self.to_device(batch.uniforms, torch.float64)
-        times = self.to_device(batch.times, torch.int64)
+        uniforms = self.to_device(drawn.uniforms, torch.float64)
+        times = self.to_device(drawn.times, torch.int64)
         with torch.cuda.device(self.device):
             return self._kernels.search(self._sums, uniforms, times, self._draws.masses.shape[1])
 
@@ -284,4 +256,4 @@ class KernelEngine(TorchEngine):
             super()._learn(rows, w)
         else:
             with torch.cuda.device(self.device):
-                self._kernels.learn(self.weights, self.columns, self._cumulant, rows, w)
+                self._kernels.learn(self.matrix, self.columns, self._cumulant, rows, w)

@@ -16,7 +16,8 @@ step after the other, up to rounding. If there are fewer features than rows, ``(
 needs fewer operations.
 
 A compiled loop takes a few columns of weights at a time through both products
-(:mod:`gvf.common.tiles`), so that the weights are read and written once for all steps.
+(:mod:`gvf.common.tiles`), so that the weights are read and written once for all steps of a product.
+A call may have the steps of several products, which follow one another.
 """
 
 from __future__ import annotations
@@ -27,13 +28,12 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Arrays
+from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.tiles import BYTES, add_product, aligned, lanes_of, prefetch
-from gvf.horde.group_draws import Batch, Pool
+from gvf.horde.group_draws import DrawnRows, Pool
 from gvf.horde.layout import Ints, Layout
-from gvf.horde.weights import Weights
+from gvf.horde.weights import WeightBlocks
 
 _WEIGHTS_COST = 24
 """Reading and writing a weight takes as long as so many multiply-adds."""
@@ -45,7 +45,7 @@ GROUP, BLOCK, END, SOURCE, CUMULANT = range(5)
 source of the continuation, and the first cumulant if the cumulants are neighbours, else -1."""
 
 
-class DenseEngine(Weights):
+class DenseWeights(WeightBlocks):
     """The weights of all questions, changed by matrix products.
 
     Args:
@@ -54,6 +54,7 @@ class DenseEngine(Weights):
         size: the number of features.
         dtype: the type of the weights.
         pool: the threads.
+        updates_per_product: the largest number of updates that are joined into one product.
     """
 
     def __init__(
@@ -63,43 +64,47 @@ class DenseEngine(Weights):
         size: int,
         dtype: np.dtype[Any],
         pool: Pool,
+        updates_per_product: int,
     ) -> None:
         self._parts, starts = _parts(layout, 3 * lanes_of(dtype), pool.threads)
         super().__init__(starts, size, dtype)
-        self._layout = layout
+        self._layout, self.updates_per_product = layout, updates_per_product
         self._step_size, self._pool = step_size, pool
         self._scale = layout.scale.astype(dtype)
 
     @staticmethod
-    def best_chunk(layout: Layout, batch_size: int) -> int:
-        """Return the number of steps that are best taken together.
+    def best_updates(layout: Layout, batch_size: int) -> int:
+        """Return the number of updates that are best joined into one product.
 
         With q questions of a policy and continuation, joining R rows takes R / 2q of the other
         products, and passing the weights through the cache takes a share that falls with R.
         """
-        _, sizes = np.unique(
-            np.stack([layout.group, layout.source, layout.scale]), axis=1, return_counts=True
-        )
-        rows = min(math.sqrt(2 * _WEIGHTS_COST * float(np.median(sizes))), _MOST_ROWS)
-        return max(1, int(rows / batch_size))
+        rows = math.sqrt(2 * _WEIGHTS_COST * float(np.median(layout.stretches.questions)))
+        return max(1, int(min(rows, _MOST_ROWS) / batch_size))
 
-    def learn(self, columns: Arrays, batch: Batch, step_size: NDArray[Any] | None) -> None:
-        """Apply U updates; see :class:`gvf.horde.weight_engine.WeightEngine`."""
-        updates, _, k = batch.rows.shape
+    def apply(self, columns: Arrays, drawn: DrawnRows, step_size: Floats | None) -> None:
+        """Apply U updates; see :class:`gvf.horde.weights.Weights`."""
+        updates, _, k = drawn.rows.shape
         alpha = self._step_size if step_size is None else step_size[:, :, None]
-        w = np.moveaxis(batch.w * alpha, 1, 0).reshape(-1, updates * k)
+        w = (drawn.w * alpha).swapaxes(0, 1).reshape(-1, updates * k)
         w = w.astype(self.flat.dtype, order="C")  # Numba compiles for each order
-        rows = np.ascontiguousarray(np.moveaxis(batch.rows, 1, 0)).reshape(-1, updates * k)
+        rows = np.ascontiguousarray(drawn.rows.swapaxes(0, 1)).reshape(-1, updates * k)
+        joined = min(updates, self.updates_per_product) * k
+        products = [(rows, w)]
+        if joined < updates * k:
+            cuts = [slice(start, start + joined) for start in range(0, updates * k, joined)]
+            products = [(rows[:, cut].copy(), w[:, cut].copy()) for cut in cuts]
         features = columns["x"], columns["x_next"]
         signals = columns["cumulant"], columns["continuation"]
         places = self.starts, self._scale, self._layout.cumulant
-        room = _room(self.size, updates * k, k, self.flat.dtype)
+        room = _room(self.size, joined, k, self.flat.dtype)
 
         def work(first: int, last: int) -> None:
             parts, buffer = self._parts[first:last], aligned(room, self.flat.dtype)
-            _learn(self.flat, features, signals, parts, places, rows, w, k, buffer)
+            for some, weights in products:
+                _learn(self.flat, features, signals, parts, places, some, weights, k, buffer)
 
-        worth = batch.w.size * self.size > 50_000
+        worth = drawn.w.size * self.size > 50_000
         self._pool.over(len(self._parts), work, worth=worth)
 
     def predict(self, x: Array) -> Array:
@@ -125,12 +130,11 @@ def _parts(layout: Layout, widest: int, threads: int) -> tuple[Ints, Ints]:
         A table of parts, and the first place of each block, with the number of places at the end.
     """
     parts, starts, shares = [], [0], -(-threads // layout.groups)
+    first_of, _, of_group, *_ = layout.stretches
     for g in range(layout.groups):
         begin, end = layout.starts[g : g + 2].tolist()
-        kinds = np.stack([layout.scale[begin:end], layout.source[begin:end].astype(float)])
-        cuts = np.flatnonzero((np.diff(kinds, axis=1) != 0).any(axis=0)) + 1
         share = -(-(end - begin) // (shares * widest)) * widest
-        edges = sorted({*(begin + cuts).tolist(), *range(begin, end, share), end})
+        edges = sorted({*first_of[of_group == g].tolist(), *range(begin, end, share), end})
         for first, last in pairwise(edges):
             cumulants = layout.cumulant[first:last]
             neighbours = (np.diff(cumulants) == 1).all()

@@ -46,24 +46,24 @@ _WORTH_THREADS = 2_000
 
 
 @dataclass(frozen=True)
-class Batch:
+class DrawnRows:
     """The drawn rows of U updates, for D sets of draws: one a group, or one shared by all.
 
     Attributes:
         slots: the slots in the window of n, int64[U, D, k].
         rows: the same as rows of the columns, int64[U, D, k].
         w: the correction's weights, float64[U, groups, k].
-        drawn: 0 where a group had no mass and skips the update, int64[U, groups].
+        has_mass: 0 where a group had no mass and skips the update, int64[U, groups].
         times: the number of the newest transition at each update, from 0, int64[U].
         steps: the number of transitions observed so far.
-        uniforms: None. If an engine searches itself, the numbers float64[U, groups, k] that say
+        uniforms: None. If the weights search themselves, the numbers float64[U, groups, k] that say
             where in the mass of the window each row lies, oldest first; the slots are then missing.
     """
 
     slots: Ints
     rows: Ints
     w: Floats
-    drawn: Ints
+    has_mass: Ints
     times: Ints
     steps: int
     uniforms: Floats | None = None
@@ -133,7 +133,7 @@ class GroupDraws:
         kept: int,
         pool: Pool,
         defer: bool = False,
-    ) -> Batch:
+    ) -> DrawnRows:
         """Insert m rows, and draw after each row for which an update is due.
 
         Args:
@@ -142,7 +142,7 @@ class GroupDraws:
             due: True for rows after which an update is due, bool[m].
             kept: the number of rows in the columns, at least n and as many more as m.
             pool: the threads.
-            defer: True to leave the search to an engine, if :attr:`can_defer` and m <= n.
+            defer: True to leave the search to the weights, if :attr:`can_defer` and m <= n.
         """
         groups, m, updates = len(self.rings), len(due), int(due.sum())
         n, times = int(self.place[CAPACITY]), self.steps + np.flatnonzero(due)
@@ -161,14 +161,14 @@ class GroupDraws:
             last = (self.steps + m - 1) % n
             slots[0, 0] = (last + 1 + np.arange(k)) % k if k == n else range(k)
         w = np.empty((updates, groups, k))
-        drawn = np.ones((updates, groups), np.int64)
+        has_mass = np.ones((updates, groups), np.int64)
         later = uniforms if defer else None
-        batch = Batch(slots, np.empty_like(slots), w, drawn, times, self.steps + m, later)
+        drawn = DrawnRows(slots, np.empty_like(slots), w, has_mass, times, self.steps + m, later)
         loop, weigh, parameters = _loop(), self.correction.address("weigh"), self.correction
         arrays = (
             (self.place, self.rings, self.streams),
             (inputs, p, due.astype(np.int64), self._since, parameters.parameters),
-            (batch.slots, batch.rows, batch.w, batch.drawn, uniforms),
+            (drawn.slots, drawn.rows, drawn.w, drawn.has_mass, uniforms),
         )
 
         def work(first: int, last: int) -> None:
@@ -178,9 +178,9 @@ class GroupDraws:
         self.place[HEAD] = (self.place[HEAD] + m) % n
         self.place[SIZE] = min(self.place[SIZE] + m, n)
         self.steps += m
-        return batch
+        return drawn
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return copies of the arrays that change."""
         return {
             "rings": self.rings.copy(),
@@ -189,8 +189,8 @@ class GroupDraws:
             "steps": np.array(self.steps),
         }
 
-    def restore(self, arrays: Arrays) -> None:
-        """Restore the arrays that :meth:`arrays` returned."""
+    def load_state_dict(self, arrays: Arrays) -> None:
+        """Restore the arrays that :meth:`state_dict` returned."""
         for name, array in (
             ("rings", self.rings),
             ("place", self.place),
@@ -221,7 +221,7 @@ def _draw_uniformly(stream, sizes, times, since, slots):
 def _insert(weigh, arrays, numbers):
     """Take the groups from `first` to `last` through all rows; :class:`GroupDraws` has them."""
     (place, rings, streams), (inputs, p, due, since, parameters), drawn_rows = unowned(arrays)
-    slots, rows, w, drawn, later = drawn_rows
+    slots, rows, w, has_mass, later = drawn_rows
     mass, steps, kept, reads, first, last = numbers
     n, count, k = place[CAPACITY], inputs.shape[0], w.shape[2]
     defer = later.shape[2] > 0
@@ -247,14 +247,14 @@ def _insert(weigh, arrays, numbers):
             if known < here[SIZE]:  # the rows before have ratio and mass 0
                 for c in range(count + (mass >= 0)):
                     means[c] *= here[SIZE] / known
-            has_mass = mass < 0 or means[count] > 0.0
+            some_mass = mass < 0 or means[count] > 0.0
             if defer:
-                if has_mass:
+                if some_mass:
                     xoshiro.fill(streams[g], later[u, g])
                 else:
                     later[u, g] = 0.0
             elif mass >= 0:
-                if has_mass:
+                if some_mass:
                     xoshiro.fill(streams[g], uniforms)
                     ring_search(rings[g, mass], here, uniforms, slots[u, g])
                 else:
@@ -264,7 +264,7 @@ def _insert(weigh, arrays, numbers):
                     age = newest - slots[u, d, j]
                     age += n if age < 0 else 0
                     rows[u, d, j] = latest - age + (kept if age > latest else 0)
-            if has_mass:
+            if some_mass:
                 if reads:
                     take_rows(masses, mass, slots[u, d], taken, taken_p)
                 if mass == WHOLE and known < k:  # the rows before come first
@@ -276,8 +276,8 @@ def _insert(weigh, arrays, numbers):
                     call(weigh, (taken, taken_p, means, parameters, w[u, g]))
             else:
                 w[u, g] = 0.0
-            if not has_mass or (mass == WHOLE and not w[u, g].any()):
-                drawn[u, g] = 0
+            if not some_mass or (mass == WHOLE and not w[u, g].any()):
+                has_mass[u, g] = 0
             u += 1
 
 

@@ -2,52 +2,68 @@
 
 A :class:`Horde` gives the answers that one :class:`gvf.Learner` for each question would give, and
 shares the work: one window for all, ratios and draws for each policy, features for each drawn row.
-:mod:`gvf.horde.horde_core` has the part that learns.
+
+    transitions -> signals (:mod:`gvf.horde.signals`) -> shard (:mod:`gvf.horde.shard`), or several
+                                                         in workers (:mod:`gvf.horde.ray_shards`)
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Bools, Floats
-from gvf.common.checks import brief, check_choice, whole
+from gvf.common.checks import brief, whole
 from gvf.common.files import write_text
 from gvf.corrections import IR, Correction
 from gvf.diagnosis import Diagnosis
 from gvf.features import FeatureMap
-from gvf.horde.add_remove import joined, without
-from gvf.horde.device import Precision, as_device
+from gvf.horde.add_remove import with_questions, without_questions
+from gvf.horde.choose_weights import LinearWeights, Precision, as_device, is_plain
+from gvf.horde.cuts import checked_together
 from gvf.horde.group_draws import Pool
-from gvf.horde.horde_core import TOGETHER, Core, HordeOptions
-from gvf.horde.horde_diagnosis import HordeDiagnosis, diagnose_policies, diagnose_question
-from gvf.horde.horde_report import HordeReport
-from gvf.horde.horde_returns import HordeReturnError, error_along, error_in_environment, followed
+from gvf.horde.horde_report import HordeDiagnosis, HordeReport, diagnose_policies, diagnose_question
+from gvf.horde.horde_returns import HordeReturnError, error_along, error_in_environment
 from gvf.horde.layout import Layout
-from gvf.horde.pauses import reasons
-from gvf.horde.question_grid import Column
-from gvf.horde.question_table import questions_of, table_of
-from gvf.horde.ray_shards import SpreadCore
+from gvf.horde.pauses import needing, pause_reasons
+from gvf.horde.question_grid import Column, questions_of, table_of
+from gvf.horde.ray_shards import RayShards
 from gvf.horde.return_checks import CHECKS
-from gvf.horde.weight_engine import is_plain
-from gvf.jobs import ray_cluster
-from gvf.learners.learner_options import AnyOptions
+from gvf.horde.shard import Shard, ShardOptions, WeightsChoice
+from gvf.horde.signals import FeaturesOfStates, RepresentsStates, SignalOptions, Signals
+from gvf.jobs import RayCluster, ray_cluster
+from gvf.learners.learner_options import (
+    WindowKeywords,
+    WindowOptions,
+    documents_options,
+    options_of,
+)
 from gvf.learners.linear_values import check_features
+from gvf.learners.saved_state import group
 from gvf.learners.states import States
 from gvf.learners.training import Trained
 from gvf.policies import DiscretePolicy, Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF
 from gvf.stream.infos import STANDARD, info_columns
 from gvf.transition import Transitions, TransitionsLike, as_transitions
 from gvf.updates import Update
 
-EngineName = Literal["local", "ray"]
+OPTION_TEXTS = {
+    "window": "the number of recent transitions to keep, n.",
+    "batch_size": "the number of transitions drawn for an update of a policy's questions, k.",
+    "on_nan": "the response to a NaN in a state, an action or a recorded probability: "
+    '``"error"`` raises and names the position, ``"skip"`` leaves the transition out for all '
+    "questions and counts it in the report.",
+    "seed": "the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.",
+}
+"""The documentation of options that differ from those of a learner."""
 
 
+@documents_options(WindowOptions, **OPTION_TEXTS)
 class Horde(Trained[HordeReport]):
     """Many questions, answered by linear values from one stream of off-policy transitions.
 
@@ -61,15 +77,7 @@ class Horde(Trained[HordeReport]):
         update: the learning rule, with one step size. :class:`gvf.updates.TD` with ``SGD`` is much
             the fastest.
         correction: the correction for the behaviour, except :class:`gvf.corrections.PrioritisedIR`.
-        behaviour: the policy that chooses the actions, if known; as in :class:`gvf.Learner`.
-        window: the number of recent transitions to keep, n.
-        batch_size: the number of transitions drawn for an update of a question, k.
-        update_every: the number of steps between updates.
-        warm_up: the number of steps before the first of these intervals begins.
-        on_conflict: as in :class:`gvf.Learner`.
-        on_nan: the response to a NaN in a state, an action or a recorded probability: ``"error"``
-            raises and names the position, ``"skip"`` leaves the transition out for all questions
-            and counts it in the report.
+        {options}
         dtype: the precision of weights and features, ``"float64"``, ``"float32"`` or ``"tf32"``.
             The last two are for :class:`gvf.updates.TD` with ``SGD``. With ``"tf32"``, for a GPU,
             weights are float32, and the factors of products may be rounded to TF32: to 11
@@ -80,15 +88,12 @@ class Horde(Trained[HordeReport]):
             :attr:`gvf.HordeReport.rupee`. It takes two more arrays of the size of the weights, and
             about a quarter more time with dense features.
         threads: the number of threads; by default one for each processor. It changes no bit.
-        engine: ``"local"`` for threads of this process, or ``"ray"`` for processes of a Ray
-            cluster, which each have some of the policies. Both give the same bits.
-        workers: the number of processes of the engine ``"ray"``; by default one for each processor.
-        address: the address of a Ray cluster; by default one is started on this machine.
+        workers: a :class:`gvf.jobs.RayCluster`, whose processes each have some of the policies; by
+            default all are in this process, on threads. Both give the same bits.
         device: ``"cpu"``, or the name of a GPU, ``"cuda"`` or ``"cuda:1"``. A GPU needs PyTorch and
             Triton, is for :class:`gvf.updates.TD` with ``SGD`` and dense features, and is much
             faster with ``"tf32"`` or ``"float32"`` than with ``"float64"``. The draws are the same
             on all devices, and a horde that was saved on one can be loaded on another.
-        seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
 
     Example:
         >>> import gymnasium, gvf
@@ -121,106 +126,128 @@ class Horde(Trained[HordeReport]):
         update: Update,
         correction: Correction = IR(),  # noqa: B008 (frozen)
         *,
-        behaviour: Policy | None = None,
-        window: int = 15_000,
-        batch_size: int = 16,
-        update_every: int = 1,
-        warm_up: int = 0,
-        on_conflict: OnConflict = "error",
-        on_nan: OnNaN = "error",
         dtype: Precision = "float64",
         steps_per_call: int | None = None,
         rupee: bool = False,
         threads: int | None = None,
-        engine: EngineName = "local",
-        workers: int | None = None,
-        address: str | None = None,
+        workers: RayCluster | None = None,
         device: str = "cpu",
-        seed: Any = None,
+        **options: Unpack[WindowKeywords],
     ) -> None:
-        check_arguments(questions, correction, behaviour, on_conflict, on_nan)
+        chosen = options_of(WindowOptions, self, options)
+        check_arguments(questions, correction)
         check_features(features)
-        chosen, kind = as_device(device, dtype)
+        where, kind = as_device(device, dtype)
         _check_update(update, kind)
-        _check_engine(engine, threads, workers, address, device)
-        if engine == "ray":
-            threads = 1
-        self.behaviour, self.engine, self.states = behaviour, engine, States(on_nan)
-        seeds = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
-        options = HordeOptions(
-            features=features,
-            update=update,
-            correction=correction,
-            behaviour=behaviour,
-            window=whole("window", window, 1),
-            batch_size=whole("batch_size", batch_size, 1),
-            update_every=whole("update_every", update_every, 1),
-            warm_up=whole("warm_up", warm_up, 0),
-            on_conflict=on_conflict,
-            on_nan=on_nan,
-            dtype=kind,
-            device=chosen,
-            steps_per_call=(
-                None if steps_per_call is None else whole("steps_per_call", steps_per_call, 1)
-            ),
-            rupee=bool(rupee),
-            pool=Pool(whole("threads", (os.cpu_count() or 1) if threads is None else threads, 1)),
-            seed=seeds,
-            workers=workers,
-            address=address,
+        _check_workers(workers, threads, device)
+        threads = threads if workers is None else 1
+        self.workers: RayCluster | None = workers
+        self._make(
+            questions,
+            correction,
+            chosen,
+            FeaturesOfStates(features, kind),
+            LinearWeights(update, features.size, kind, where, bool(rupee)),
+            None if steps_per_call is None else whole("steps_per_call", steps_per_call, 1),
+            (os.cpu_count() or 1) if threads is None else threads,
         )
-        layout = Layout(questions, correction)
-        check_actions(layout, behaviour)
-        self._begin(Core(layout, options))
 
-    def _begin(self, core: Core) -> None:
-        """Go on with a core of this process, or with its groups spread over others."""
-        self._core = SpreadCore(core) if self.engine == "ray" else core
-        self._places = dict(zip(core.layout.names, core.layout.place.tolist(), strict=True))
-
-    @property
-    def questions(self) -> tuple[GVF, ...]:
-        """The questions, in the order of predictions."""
-        return self._core.layout.questions
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the questions, in the order of predictions."""
-        return self._core.layout.names
-
-    @property
-    def steps(self) -> int:
-        """The number of transitions observed."""
-        return self._core.steps
-
-    @property
-    def updates(self) -> int:
-        """The number of updates that have been due."""
-        return self._core.updates
+    def _make(
+        self,
+        questions: Sequence[GVF],
+        correction: Correction,
+        chosen: WindowOptions,
+        states: RepresentsStates,
+        weights: WeightsChoice,
+        steps_per_call: int | None,
+        threads: int,
+    ) -> None:
+        """Make the parts of the horde."""
+        self.behaviour, self.states, seed = chosen.behaviour, States(chosen.on_nan), chosen.seed
+        window, layout = whole("window", chosen.window, 1), Layout(questions, correction)
+        check_actions(layout, self.behaviour)
+        signal_options = SignalOptions(
+            states=states,
+            correction=correction,
+            window=window,
+            on_conflict=chosen.on_conflict,
+            on_nan=chosen.on_nan,
+            needs_lengths=weights.chooses_step_size,
+        )
+        shard_options = ShardOptions(
+            weights=weights,
+            correction=correction,
+            window=window,
+            batch_size=chosen.batch_size,
+            update_every=chosen.update_every,
+            warm_up=chosen.warm_up,
+            steps_per_call=steps_per_call,
+            pool=Pool(whole("threads", threads, 1)),
+            seed=seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed),
+        )
+        self._begin(Signals(layout, signal_options), Shard(layout, shard_options))
 
     @classmethod
     def made_from(cls, arguments: dict[str, Any]) -> Horde:
         """Make a horde from the arguments that a file describes, with a table of its questions."""
-        return Horde(**{**arguments, "questions": questions_of(arguments["questions"])})
+        questions = questions_of(arguments["questions"])
+        return Horde(questions, **{k: part for k, part in arguments.items() if k != "questions"})
+
+    def _begin(self, signals: Signals, shard: Shard) -> None:
+        """Go on with these parts; the groups of the shard may be spread over workers."""
+        self._signals, layout = signals, shard.layout
+        self._shards = shard if self.workers is None else RayShards(shard, self.workers)
+        self._places = dict(zip(layout.names, layout.place.tolist(), strict=True))
+
+    @property
+    def _shard(self) -> Shard:
+        """A shard with all groups; those of workers are gathered."""
+        return self._shards.gathered()
+
+    @property
+    def _layout(self) -> Layout:
+        return self._shards.layout
+
+    @property
+    def questions(self) -> tuple[GVF, ...]:
+        """The questions, in the order of predictions."""
+        return self._layout.questions
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the questions, in the order of predictions."""
+        return self._layout.names
+
+    @property
+    def steps(self) -> int:
+        """The number of transitions observed."""
+        return self._shards.steps
+
+    @property
+    def updates(self) -> int:
+        """The number of updates that have been due."""
+        return self._shards.updates
 
     def observe_batch(self, batch: Transitions, behaviour: Policy | None) -> None:
         """Observe transitions that this behaviour chose, or that carry its probabilities."""
-        start, count, transitions = 0, len(batch), batch
-        while start < count:
-            together = TOGETHER if count <= TOGETHER else self._core.rows_together
-            batch = transitions if count <= together else transitions[start : start + together]
+        for rows in checked_together(len(batch), self._bytes_of_row):
+            part = batch if rows.stop - rows.start == len(batch) else batch[rows]
             try:
-                self._core.take_in(batch, behaviour)
+                self._signals.pass_on(part, behaviour, self._shards)
             except ValueError as error:
-                if start:
+                if rows.start:
                     error.add_note(
-                        f"Positions count from transition {start} of the batch. It is too large "
-                        f"to be checked at once: {start} transitions have been learned from."
+                        f"Positions count from transition {rows.start} of the batch. It is too "
+                        f"large to be checked at once: {rows.start} transitions have been learned "
+                        "from."
                     )
                 raise
             if not self.states.is_noted:
-                self.states.note(batch["state"])
-            start += len(batch)
+                self.states.note(part["state"])
+
+    def _bytes_of_row(self) -> int:
+        """Return the number of bytes that a transition needs until it is learned from."""
+        return self._signals.row_size(self._shards.options.weights.size)
 
     def predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
         """Predict for a batch of states [m, ...].
@@ -238,16 +265,22 @@ class Horde(Trained[HordeReport]):
         return predictions
 
     def _predict(self, states: Any, names: str | Sequence[str] | None = None) -> Floats:
-        values = self.states.predict(self._core.values, states)
+        values = self.states.predict(self._values, states)
         if names is None:
-            return values[:, self._core.layout.place]
+            return values[:, self._layout.place]
         if isinstance(names, str):
             return values[:, self._place(names)]
         return values[:, [self._place(name) for name in names]]
 
+    def _values(self, states: Any) -> Floats:
+        """Return the values of states [m, ...] at all places, [m, G]."""
+        x = self._signals.options.states.of_states(states)
+        self._signals.begin(x, self._shards)
+        return self._shards.predict(self._signals.rounded(x))
+
     def _named(self, places: Bools) -> tuple[str, ...]:
         """Return the names of the questions at some places, in the order of predictions."""
-        return tuple(self.names[i] for i in np.sort(self._core.layout.order[places]))
+        return tuple(self.names[i] for i in np.sort(self._layout.order[places]))
 
     def _place(self, name: str) -> int:
         if name not in self._places:
@@ -256,11 +289,13 @@ class Horde(Trained[HordeReport]):
 
     def weights(self, name: str) -> NDArray[Any]:
         """Return a copy of the weights of a question, [size]."""
-        return self._core.weights(np.array([self._place(name)]))[0]
+        return self._shards.weights_of(np.array([self._place(name)]))[0]
 
     def report(self) -> HordeReport:
         """Return counts, statistics of the ratios, errors, and the questions that are paused."""
-        layout, numbers = self._core.layout, self._core.summary()
+        layout, signals, options = self._layout, self._signals, self._shards.options
+        numbers = self._shards.summary(signals.history.largest)
+        missing = needing(layout, signals.history.missing(self.steps, options.window))
         names = tuple(layout.group_name(g) for g in range(layout.groups))
         skipped: dict[str, int] = {}
         for g in np.flatnonzero(numbers["skipped"]):
@@ -271,19 +306,19 @@ class Horde(Trained[HordeReport]):
             steps=self.steps,
             updates=self.updates,
             skipped=skipped,
-            window=min(self.steps, self._core.options.window),
+            window=min(self.steps, options.window),
             mean_ratio=numbers["mean_ratio"],
             effective_sample_size=numbers["effective_sample_size"],
-            missing=self._core.left_out,
-            estimated=self._core.estimated,
-            on_device=self._core.on_device,
+            missing=signals.left_out,
+            estimated=signals.estimated,
+            on_device=options.weights.on_device,
             **{name: numbers[name][layout.place] for name in CHECKS},
-            paused=reasons(layout, numbers["missing"], numbers["diverged"]),
+            paused=pause_reasons(layout, missing, numbers["diverged"]),
             names=layout.names,
             ude=numbers["ude"][layout.place],
             rupee=numbers["rupee"][layout.place] if "rupee" in numbers else None,
             diverged=self._named(numbers["diverged"]),
-            outside_bounds=self._core.outside_bounds,
+            outside_bounds=signals.outside_bounds(self.steps),
             outside_returns=self._named(numbers["outside"] & ~numbers["diverged"]),
             endless=self._named(numbers["endless"]),
         )
@@ -306,11 +341,12 @@ class Horde(Trained[HordeReport]):
         """
         report = self._diagnosed()
         if name is None:
-            return diagnose_policies(self._core.gathered(), report)
+            return diagnose_policies(self._shard, report)
         place = self._place(name)
         if name in report.paused:
             raise ValueError(f"question {name!r} pauses: {report.paused[name]}")
-        return diagnose_question(self._core.gathered(), place, **options)
+        options = {"estimated": report.estimated, **options}
+        return diagnose_question(self._shard, place, **options)
 
     def _diagnosed(self) -> HordeReport:
         """Return the report; raise ValueError if there is nothing to diagnose."""
@@ -339,7 +375,7 @@ class Horde(Trained[HordeReport]):
         named = self.named_columns(options.pop("info", ()))
         options = {"behaviour": self.behaviour, "info": named, **options}
         chosen = self._chosen(names)
-        return error_in_environment(self._core.layout, self._predict, env, chosen, **options)
+        return error_in_environment(self._layout, self._predict, env, chosen, **options)
 
     def stream_error(
         self,
@@ -372,24 +408,8 @@ class Horde(Trained[HordeReport]):
         transitions = as_transitions(transitions)
         if not len(transitions):
             raise ValueError("there are no transitions")
-        layout, chosen = self._core.layout, self._chosen(names)
-        acted = followed(layout, transitions)
-        if acted is None and names is None:
-            raise ValueError(
-                "the transitions do not tell which policy acted: name its questions, or add the "
-                "column behaviour_probability"
-            )
-        if acted is not None and names is None:
-            chosen = np.flatnonzero(acted).tolist()
-            if not chosen:
-                raise ValueError("no question is about the policy that acted in these transitions")
-        if acted is not None and not acted[chosen].all():
-            question = self.questions[chosen[int(acted[chosen].argmin())]]
-            raise ValueError(
-                f"question {question.name!r} is about {question.policy!r}, which did not act in "
-                "these transitions"
-            )
-        return error_along(layout, self._predict, transitions, chosen, rows, cutoff)
+        chosen = None if names is None else self._chosen(names)
+        return error_along(self._layout, self._predict, transitions, chosen, rows, cutoff)
 
     def page(
         self,
@@ -440,7 +460,7 @@ class Horde(Trained[HordeReport]):
         """
         from gvf.horde import horde_page as pages
 
-        diagnosis, layout = self.diagnose(), self._core.layout
+        diagnosis, layout = self.diagnose(), self._layout
         assert isinstance(diagnosis, HordeDiagnosis)
         ranks = diagnosis.report.ude if errors is None else -pages.by_question(layout, errors)
         stretch_shown = None
@@ -459,7 +479,7 @@ class Horde(Trained[HordeReport]):
         if names is None:
             return list(range(len(self.names)))
         listed = [names] if isinstance(names, str) else list(names)
-        return [int(self._core.layout.order[self._place(name)]) for name in listed]
+        return [int(self._layout.order[self._place(name)]) for name in listed]
 
     def add(self, questions: Iterable[GVF]) -> None:
         """Add questions, which learn from now on.
@@ -470,117 +490,127 @@ class Horde(Trained[HordeReport]):
         """
         if isinstance(questions, GVF) or not isinstance(questions, Iterable):
             raise TypeError(f"questions must be a list of gvf.GVFs, got {brief(questions)}")
-        core = joined(self._core.gathered(), list(questions))
-        check_actions(core.layout, self.behaviour)
-        self._begin(core)
+        parts = with_questions(self._signals, self._shard, list(questions))
+        check_actions(parts[0].layout, self.behaviour)
+        self._begin(*parts)
 
     def remove(self, names: str | Iterable[str]) -> None:
         """Remove questions by their names; the others do not change."""
         gone = [names] if isinstance(names, str) else list(names)
         for name in gone:
             self._place(name)
-        self._begin(without(self._core.gathered(), gone))
+        self._begin(*without_questions(self._signals, self._shard, gone))
 
     @property
     def keeps_order(self) -> bool:
         """True if the correction carries something from row to row."""
-        correction = self._core.options.correction
+        correction = self._shards.options.correction
         return correction.trace is not None and correction.looks_back
 
     def new_source(self, *, reset: bool) -> None:
         """Accept a next transition that does not follow; with `reset`, none follows."""
-        for trace in self._core.traces:
+        for trace in self._signals.traces:
             trace.new_source(reset=reset)
 
     def named_columns(self, info: Iterable[str]) -> tuple[str, ...]:
         """Return the names of values of ``info`` that questions need, with these."""
-        layout, interests = self._core.layout, {q.interest for q in self.questions}
+        layout, interests = self._layout, {q.interest for q in self.questions}
         parts = (*layout.cumulants, *layout.signals, *interests)
         sources = (part.source if isinstance(part, Column) else part for part in parts)
         columns = [name for name in sources if isinstance(name, str) and name not in STANDARD]
-        return info_columns(self._core.endless, [*columns, *info])
+        return info_columns(self._signals.endless, [*columns, *info])
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return self._core.arrays()
+        parts = {"signals": self._signals.state_dict(), "shard": self._shards.state_dict()}
+        return {f"{a}/{b}": array for a, named in parts.items() for b, array in named.items()}
 
     def _restore(self, arrays: dict[str, NDArray[Any]]) -> None:
-        core = self._core
-        self._begin(core.restored(core.layout, core.options, arrays))
+        signals = self._signals.restored(
+            self._layout, self._signals.options, group(arrays, "signals")
+        )
+        options = self._shards.options
+        self._begin(signals, Shard.restored(signals.layout, options, group(arrays, "shard")))
 
-    def arguments(self) -> dict[str, Any]:
-        """Return the arguments that the horde of a file must have in common with this one.
-
-        There is a table of its questions.
-        """
-        options = self._core.options
+    def _shared_arguments(self) -> dict[str, Any]:
+        """Return the arguments that all kinds of hordes have; there is a table of the questions."""
+        signals, options = self._signals.options, self._shards.options
         return {
             "questions": table_of(self.questions),
-            "features": options.features,
-            "update": options.update,
             "correction": options.correction,
-            "behaviour": options.behaviour,
+            "behaviour": self.behaviour,
             "window": options.window,
             "batch_size": options.batch_size,
             "update_every": options.update_every,
             "warm_up": options.warm_up,
-            "on_conflict": options.on_conflict,
-            "on_nan": options.on_nan,
-            "dtype": options.dtype.name,
-            "steps_per_call": options.steps_per_call,
-            "rupee": options.rupee,
+            "on_conflict": signals.on_conflict,
+            "on_nan": signals.on_nan,
         }
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the arguments that the horde of a file must have in common with this one."""
+        weights, shared = self._weights_choice, self._shared_arguments()
+        return {
+            "questions": shared.pop("questions"),
+            "features": self._features,
+            "update": weights.update,
+            **shared,
+            "dtype": weights.dtype.name,
+            "steps_per_call": self._shards.options.steps_per_call,
+            "rupee": weights.rupee,
+        }
+
+    @property
+    def _weights_choice(self) -> LinearWeights:
+        weights = self._shards.options.weights
+        assert isinstance(weights, LinearWeights)
+        return weights
+
+    @property
+    def _features(self) -> FeatureMap:
+        states = self._signals.options.states
+        assert isinstance(states, FeaturesOfStates)
+        return states.features
 
     def exported(self) -> dict[str, Any]:
         """Return the parts that predictions need, and a text about the questions."""
-        core = self._core
         return {
             "question": f"{len(self.questions)} questions",
             "names": list(self.names),
-            "features": core.options.features,
+            "features": self._features,
             "policy": None,
             "several": True,
-            "weights": core.weights(core.layout.place).T.astype(np.float64),
+            "weights": self._shards.weights_of(self._layout.place).T.astype(np.float64),
         }
 
     def present_arguments(self) -> dict[str, Any]:
         """Return the arguments that ``repr`` shows, with their present values."""
-        device = self._core.options.device
+        device = self._weights_choice.device
         arguments = {**self.arguments(), "questions": len(self.questions), "device": device.name}
         return {**arguments, "dtype": "tf32"} if device.tf32 else arguments
 
 
-def _check_engine(
-    engine: EngineName,
-    threads: int | None,
-    workers: int | None,
-    address: str | None,
-    device: str,
-) -> None:
-    """Raise an error if options of one engine are given for the other, or Ray is missing."""
-    check_choice("engine", engine, EngineName)
-    if engine == "ray":
-        ray_cluster.import_ray()
-        if device != "cpu":
-            raise ValueError(f"engine='ray' is for device='cpu', got device={device!r}")
-        if threads is not None:
-            raise ValueError("each worker of the engine 'ray' has one thread: give workers instead")
-    elif workers is not None or address is not None:
-        raise ValueError("workers and address are those of a Ray cluster: choose engine='ray'")
-    if workers is not None:
-        whole("workers", workers, 1)
+def _check_workers(workers: Any, threads: int | None, device: str) -> None:
+    """Raise an error if options do not fit a Ray cluster, or Ray is missing."""
+    if workers is None:
+        return
+    if not isinstance(workers, RayCluster):
+        raise TypeError(
+            f"workers must be a gvf.jobs.RayCluster, got {brief(workers)}; the number of threads "
+            "of this process is threads="
+        )
+    ray_cluster.import_ray()
+    if device != "cpu":
+        raise ValueError(f"a Ray cluster is for device='cpu', got device={device!r}")
+    if threads is not None:
+        raise ValueError(
+            "each worker of a Ray cluster has one thread: give their number, RayCluster(workers=8)"
+        )
 
 
-def check_arguments(
-    questions: Any,
-    correction: Any,
-    behaviour: Policy | None,
-    on_conflict: OnConflict,
-    on_nan: OnNaN,
-) -> None:
+def check_arguments(questions: Any, correction: Any) -> None:
     """Raise an error for an argument that no horde can use."""
     if isinstance(questions, GVF):
         raise TypeError("questions must be a list of gvf.GVFs; for one, use a gvf.Learner")
-    AnyOptions(behaviour=behaviour, on_conflict=on_conflict, on_nan=on_nan)  # checks them
     if not isinstance(correction, Correction):
         raise TypeError(f"correction must be a gvf.corrections.Correction, got {brief(correction)}")
     if correction.refresh is not None:

@@ -19,8 +19,7 @@ from gvf.common.page_parts import css, templates
 from gvf.common.plot_style import embed
 from gvf.common.version import __version__
 from gvf.horde import horde_plots
-from gvf.horde.horde_diagnosis import HordeDiagnosis, PolicyDiagnosis
-from gvf.horde.horde_report import unchecked_text
+from gvf.horde.horde_report import HordeDiagnosis, PolicyDiagnosis, unchecked_text
 from gvf.horde.horde_returns import HordeReturnError, followed, returns_along
 from gvf.horde.layout import Ints, Layout, distinct
 from gvf.policies.policy import describe

@@ -10,7 +10,7 @@ import numpy as np
 from gvf.common.arrays import Floats
 from gvf.common.colours import SPARE_COLOURS
 from gvf.common.plot_style import house_style
-from gvf.horde.horde_diagnosis import PolicyDiagnosis
+from gvf.horde.horde_report import PolicyDiagnosis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -33,15 +33,15 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Bools, Floats
 from gvf.corrections import OnPolicy
+from gvf.horde.evaluator import Evaluator
 from gvf.horde.horde_report import HordeWarning, share_cut, warned
 from gvf.horde.layout import Ints, Layout
 from gvf.horde.return_checks import ALIKE, steps_needed
-from gvf.horde.signals import Evaluator
 from gvf.learners.learner_report import Problem
 from gvf.links import in_order
 from gvf.question import GVF
 from gvf.stream import Actor, Walk
-from gvf.transition import Transitions
+from gvf.transition import Transitions, recorded_column
 from gvf.truth.held_out_returns import MOST_CUT, RolloutOptions, from_states
 
 BLOCKS = 20
@@ -359,11 +359,37 @@ def _backwards(
 
 def followed(layout: Layout, transitions: Transitions) -> NDArray[np.bool_] | None:
     """Find the questions whose policy acted, by recorded probabilities: bool[G]; None without."""
-    if not {"behaviour_probability", "behaviour_log_probability"} & transitions.columns.keys():
+    if recorded_column(transitions.columns) is None:
         return None
     ratios = Evaluator(layout).ratios(transitions, None, "recorded")
     acted = np.abs(ratios - 1.0).max(axis=1) <= ALIKE
     return acted[layout.group_policy[layout.group]][layout.place]
+
+
+def _whose_policy_acted(
+    layout: Layout, transitions: Transitions, chosen: Sequence[int] | None
+) -> Sequence[int]:
+    """Return the chosen questions, or all whose policy acted; refuse others if it is known."""
+    acted = followed(layout, transitions)
+    if acted is None:
+        if chosen is None:
+            raise ValueError(
+                "the transitions do not tell which policy acted: name its questions, or add the "
+                "column behaviour_probability"
+            )
+        return chosen
+    if chosen is None:
+        if not acted.any():
+            raise ValueError("no question is about the policy that acted in these transitions")
+        return np.flatnonzero(acted).tolist()
+    for i in chosen:
+        if not acted[i]:
+            question = layout.questions[i]
+            raise ValueError(
+                f"question {question.name!r} is about {question.policy!r}, which did not act in "
+                "these transitions"
+            )
+    return chosen
 
 
 def error_in_environment(
@@ -399,7 +425,7 @@ def error_along(
     layout: Layout,
     predict: Callable[[Any], Array],
     transitions: Transitions,
-    chosen: Sequence[int],
+    chosen: Sequence[int] | None,
     rows: int,
     cutoff: float,
 ) -> HordeReturnError:
@@ -409,10 +435,14 @@ def error_along(
         layout: the layout of the questions.
         predict: the function of states that predicts for all questions.
         transitions: the stream.
-        chosen: the numbers of the questions, whose policy acted.
+        chosen: the numbers of the questions, whose policy acted; None for all of these.
         rows: the number of rows, evenly spaced, whose predictions are compared.
         cutoff: the largest share of a value that a return may leave out.
+
+    Raises:
+        ValueError: if it is not known which policy acted, or if it is not that of a question.
     """
+    chosen = _whose_policy_acted(layout, transitions, chosen)
     transitions, _ = in_order(transitions)
     some = np.unique(np.linspace(0, len(transitions) - 1, min(rows, len(transitions))).astype(int))
     predictions = predict(transitions["state"][some])

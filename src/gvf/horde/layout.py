@@ -4,15 +4,15 @@ Questions with the same policy form a *group*: they share ratios, draws and the 
 rows. If the correction carries a trace, which depends on the continuation and the interest, they
 also have these two in common. Questions that were added later, with signals that earlier rows do
 not have, form groups of their own. The weights of a group are the columns of one matrix, sorted by
-continuation, so that questions with the same continuation are neighbours. A *place* is a position
-in this order; a question keeps its position in the list of questions.
+continuation, so that questions with the same continuation are neighbours: a *stretch*. A *place* is
+a position in this order; a question keeps its position in the list of questions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,21 @@ def distinct(parts: Iterable[Any]) -> tuple[list[Any], Ints]:
     return values, np.array(numbers, np.int64)
 
 
+class Stretches(NamedTuple):
+    """The S stretches of a layout, sorted by their places."""
+
+    first: Ints
+    """The first place, [S]."""
+    questions: Ints
+    """The number of questions, [S]."""
+    group: Ints
+    """The group, [S]."""
+    scale: NDArray[np.float64]
+    """The factor of the continuation, [S]."""
+    source: Ints
+    """The column of the continuation, [S]."""
+
+
 class Layout:
     """The distinct parts of G questions, and their order by group.
 
@@ -69,6 +84,8 @@ class Layout:
         cumulant: the cumulant at each place, int64[G].
         scale: the factor of the continuation at each place, float64[G].
         source: the column that it multiplies at each place, int64[G]: 0 for `alive`, then signals.
+        signal_columns: the columns of cumulants, then of continuations, that these questions need:
+            their numbers in the layout of all questions, int64[C + 1 + Z].
     """
 
     def __init__(
@@ -99,6 +116,7 @@ class Layout:
         ]
         self.scale = scale[continuation[self.order]]
         self.source = column[continuation[self.order]].astype(np.int64)
+        self.signal_columns = np.arange(len(self.cumulants) + 1 + len(self.signals))
 
     def __len__(self) -> int:
         return len(self.order)
@@ -108,13 +126,28 @@ class Layout:
         """The number of groups."""
         return len(self.group_policy)
 
+    @property
+    def stretches(self) -> Stretches:
+        """The questions of a group with the same continuation, which are neighbours."""
+        kinds = np.stack([self.group, self.source, self.scale])
+        first = np.flatnonzero(np.append(True, (np.diff(kinds, axis=1) != 0).any(axis=0)))
+        questions = np.diff(np.append(first, len(self)))
+        return Stretches(first, questions, self.group[first], self.scale[first], self.source[first])
+
     def part(self, first: int, last: int) -> Layout:
-        """Return the layout of the groups from `first` to `last`, without the functions."""
+        """Return the layout of the groups from `first` to `last`, without the functions.
+
+        It has the cumulants and continuations that these groups need, and no others.
+        """
         part, places = copy(self), slice(self.starts[first], self.starts[last])
         part.questions, part.names, part.policies = (), (), []
-        part.cumulants, part.signals = [None] * len(self.cumulants), [None] * len(self.signals)
-        for name in ("order", "group", "cumulant", "scale", "source"):
+        for name in ("order", "group", "scale"):
             setattr(part, name, getattr(self, name)[places])
+        cumulants, part.cumulant = np.unique(self.cumulant[places], return_inverse=True)
+        sources = np.union1d(0, self.source[places])  # all need `alive`
+        part.source = np.searchsorted(sources, self.source[places])
+        part.cumulants, part.signals = [None] * len(cumulants), [None] * (len(sources) - 1)
+        part.signal_columns = np.append(cumulants, len(self.cumulants) + sources)
         part.group = part.group - first
         part.starts = self.starts[first : last + 1] - self.starts[first]
         part.group_question = self.group_question[first:last]

@@ -1,20 +1,19 @@
-"""A horde on a Ray cluster: its groups are spread over processes that all get the same rows.
+"""Shards of a horde in the workers of a Ray cluster.
 
-The driver, which is the user's process, evaluates transitions as a horde of one process does:
-ratios, signals and features. It puts these rows into Ray's object store once, and every worker
-takes them in. A worker has the window, and the rings and weights of some groups. Groups do not
-depend on each other, so all bits of the state are those of one process:
+The driver, which is the user's process, evaluates transitions once, as a horde of one process does
+(:mod:`gvf.horde.signals`), and cuts them into pieces. A worker has a :class:`gvf.horde.shard.Shard`
+with some of the groups. It gets the features, which all need and which go into Ray's object store
+once, and the ratios, masses and signals of its own groups. The functions of the user are called by
+the driver only; an update and a correction are sent.
 
-- A group has the random stream that it has in one process, and every worker has the one that
-  uniform draws share.
-- The chunk is that of all questions together.
+Groups do not depend on each other, so all bits of the state are those of one process: the pieces
+are those of all questions together, a group has the random stream that it has in one process, and
+every worker has the one that uniform draws share.
 
-Rows are sent ahead, up to a limit for each worker, so that no worker waits for another. The
-functions of the user are called by the driver only; an update and a correction are sent.
-
-The driver keeps a checkpoint of all workers, and the rows since then. A worker that dies is begun
-anew from the checkpoint and takes these rows in again, with the same bits. This costs the driver as
-much memory as a horde of one process needs, and the rows of :data:`CHECKPOINT_EVERY` steps.
+Rows are sent ahead, up to a limit for each worker, so that no worker waits for another. The driver
+keeps a checkpoint of all workers, and the rows since then. A worker that dies is begun anew from
+the checkpoint and takes these rows in again, with the same bits. This costs the driver as much
+memory as a horde of one process needs, and the rows of :data:`CHECKPOINT_EVERY` steps.
 """
 
 from __future__ import annotations
@@ -23,18 +22,16 @@ from collections import deque
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Floats
-from gvf.features import Dense
-from gvf.horde.horde_core import Core, HordeOptions, HordeRows
 from gvf.horde.layout import Ints, Layout
-from gvf.jobs import ray_cluster
-from gvf.learners.linear_values import Form
-from gvf.learners.saved_state import group
+from gvf.horde.shard import Shard, ShardOptions, axis_of
+from gvf.horde.signals import ManyRows
+from gvf.jobs import RayCluster, ray_cluster
 
 CHECKPOINT_EVERY = 4096
 """The number of steps between two checkpoints of the workers."""
@@ -42,152 +39,206 @@ _AHEAD = 8
 """The number of batches that are sent to a worker before it has taken in the first of them."""
 _DEATHS = 10
 """The number of deaths between two checkpoints after which the driver gives up."""
-_SAME = {
-    *("own/since", "own/chunk", "own/form", "own/left_out", "own/estimated"),
-    "own/outside",
-    *("pauses/last", "pauses/largest", "draws/place", "draws/steps", "watch/longest"),
-}
-"""The arrays of a core that are the same in all workers, besides the window."""
+_FEATURES = ("x", "x_next")
 
 
-class Share:
-    """Some neighbouring groups of a horde, in a process of their own.
+class ShardPlace(NamedTuple):
+    """The place of a shard among all groups of a horde."""
+
+    layout: Layout
+    """The layout of its groups."""
+    groups: slice
+    """Its groups."""
+    places: slice
+    """Its places."""
+
+    def columns(self, axis: str) -> Ints:
+        """Return the cumulants or the continuations that it needs, as columns of those of all."""
+        layout = self.layout
+        cumulants, continuations = np.split(layout.signal_columns, [len(layout.cumulants)])
+        return cumulants if axis == "cumulants" else continuations - continuations[0]
+
+    def rows(self, rows: ManyRows) -> ManyRows:
+        """Return the part of rows that it needs, without the features."""
+        numbers = np.full(len(rows.largest), -1)
+        numbers[self.layout.signal_columns] = np.arange(len(self.layout.signal_columns))
+        known = [numbers[piece.missing] for piece in rows.pieces]
+        cut = zip(rows.pieces, known, strict=True)
+        return rows._replace(
+            columns={
+                "cumulant": np.take(rows.columns["cumulant"], self.columns("cumulants"), 1),
+                "continuation": np.take(
+                    rows.columns["continuation"], self.columns("continuations"), 1
+                ),
+            },
+            inputs=rows.inputs[:, self.groups],
+            p=rows.p[self.groups],
+            largest=rows.largest[self.layout.signal_columns],
+            pieces=tuple(piece._replace(missing=some[some >= 0]) for piece, some in cut),
+        )
+
+
+def places_of_shards(layout: Layout, count: int) -> list[ShardPlace]:
+    """Divide groups into at most so many shards with about as many questions each."""
+    starts = layout.starts
+    wanted = np.linspace(0, starts[-1], count + 1)
+    edges = np.unique(np.abs(starts[:, None] - wanted).argmin(axis=0))
+    return [
+        ShardPlace(
+            layout.part(first, last), slice(first, last), slice(int(starts[first]), starts[last])
+        )
+        for first, last in pairwise(edges.tolist())
+    ]
+
+
+def split(arrays: Arrays, places: list[ShardPlace]) -> list[dict[str, NDArray[Any]]]:
+    """Return the state of each shard from that of all groups; the first has the features."""
+    parts: list[dict[str, NDArray[Any]]] = [{} for _ in places]
+    for name, array in arrays.items():
+        axis = axis_of(name)
+        for i, place in enumerate(places):
+            if axis in ("cumulants", "continuations"):
+                parts[i][name] = np.take(array, place.columns(axis), 1)
+            elif axis == "streams":
+                parts[i][name] = np.append(array[place.groups], array[-1:], axis=0)
+            elif axis is not None:
+                parts[i][name] = array[place.groups if axis == "groups" else place.places]
+            elif i == 0 or not _is_feature(name):
+                parts[i][name] = array
+    return parts
+
+
+def merged(parts: list[dict[str, NDArray[Any]]], places: list[ShardPlace]) -> Arrays:
+    """Return the state of all groups from that of each shard."""
+    out: dict[str, NDArray[Any]] = {}
+    for name, first in parts[0].items():
+        axis = axis_of(name)
+        if axis in ("cumulants", "continuations"):
+            columns = [place.columns(axis) for place in places]
+            out[name] = np.empty((len(first), 1 + max(map(np.max, columns))), first.dtype)
+            for part, some in zip(parts, columns, strict=True):
+                out[name][:, some] = part[name]
+        elif axis == "streams":
+            out[name] = np.concatenate([*(part[name][:-1] for part in parts), first[-1:]])
+        elif axis is not None:
+            out[name] = np.concatenate([part[name] for part in parts])
+        else:
+            out[name] = first.copy()
+    return out
+
+
+def _is_feature(name: str) -> bool:
+    return name in [f"window/column/{column}" for column in _FEATURES]
+
+
+class RayShard:
+    """A shard in a process of its own.
 
     Args:
-        layout: the layout of these groups.
+        layout: the layout of its groups.
         options: the options of the horde.
-        groups: the groups among those of the horde.
-        form: the form of the features.
-        arrays: the state to begin with; only the streams if nothing has been observed.
+        arrays: the state to begin with.
     """
 
-    def __init__(
-        self, layout: Layout, options: HordeOptions, groups: slice, form: Form, arrays: Arrays
-    ) -> None:
-        self._groups, self._core = groups, Core(layout, options)
-        self._core.traces = []  # the driver has them
-        if "draws/steps" in arrays:
-            self._core.restore(dict(arrays))
-        else:
-            self._core.start(form)
-            self._core.draws.streams[:] = arrays["draws/streams"]
+    def __init__(self, layout: Layout, options: ShardOptions, arrays: Arrays) -> None:
+        self._shard = Shard.restored(layout, options, arrays)
 
-    def learn(self, rows: HordeRows) -> None:
-        """Take in rows with the numbers of all groups."""
-        groups = self._groups
-        self._core.learn(
-            rows._replace(inputs=rows.inputs[:, groups].copy(), p=rows.p[groups].copy())
+    def learn(self, features: dict[str, Array], rows: ManyRows) -> None:
+        """Learn from rows; those of another process cannot be written to."""
+        columns = {**features, **{name: column.copy() for name, column in rows.columns.items()}}
+        self._shard.learn(
+            rows._replace(columns=columns, inputs=rows.inputs.copy(), p=rows.p.copy())
         )
 
     def predict(self, x: Array) -> Floats:
         """Return the values of features [m, ...] at the places of these groups, [m, g]."""
-        return self._core.predict(x)
+        return self._shard.predict(x)
 
-    def weights(self, places: Ints) -> Array:
+    def weights_of(self, places: Ints) -> Array:
         """Return the weights at some of the places of these groups, [places, size]."""
-        return self._core.weights(places)
+        return self._shard.weights_of(places)
 
-    def summary(self) -> dict[str, NDArray[Any]]:
+    def summary(self, largest: Floats) -> dict[str, NDArray[Any]]:
         """Return the numbers of a report for these groups."""
-        return self._core.summary()
+        return self._shard.summary(largest)
 
-    def arrays(self, window: bool) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the state, with or without the window."""
-        left_out = ("courses/",) if window else ("courses/", "window/")  # the driver has courses
-        arrays = self._core.arrays()
-        return {name: a for name, a in arrays.items() if not name.startswith(left_out)}
+    def state_dict(self, features: bool) -> dict[str, NDArray[Any]]:
+        """Return the arrays of the state, with or without the features in the window."""
+        arrays = self._shard.state_dict()
+        return {name: a for name, a in arrays.items() if features or not _is_feature(name)}
 
 
-class SpreadCore(Core):
-    """The core of a horde whose groups learn in the workers of a Ray cluster.
+class RayShards:
+    """The shards of a horde in the workers of a Ray cluster, as one shard.
+
+    They begin with the first features. Until then the shard that is given stays here.
 
     Args:
-        core: the core of one process, whose state the workers begin with.
+        shard: a shard with all groups, whose state the workers begin with.
+        cluster: the cluster, with the number of workers; by default one for each processor.
     """
 
-    def __init__(self, core: Core) -> None:
-        self.layout, self.options, self.form = core.layout, core.options, core.form
-        self.evaluator, self.traces, self.endless = core.evaluator, core.traces, core.endless
-        self.courses = core.courses
+    def __init__(self, shard: Shard, cluster: RayCluster) -> None:
         self._ray = ray_cluster.import_ray()
-        self._steps, self.left_out = core.steps, core.left_out
-        self.estimated = core.estimated
-        self.outside, self.uncounted = core.outside, core.uncounted
-        self._local: Core | None = core  # until the workers begin
+        self.layout, self.options = shard.layout, shard.options
+        self._cluster = cluster
+        self.steps, self.steps_per_call = shard.steps, shard.steps_per_call
+        self._local: Shard | None = shard
+        self._places: list[ShardPlace] = []
         self._actors: list[Any] = []
         self._ahead: list[deque[Any]] = []  # the calls of each worker that may not have ended
-        self._rows: list[Any] = []  # all rows since the checkpoint
+        # All rows since the checkpoint: the features, and the part of each worker.
+        self._rows: list[tuple[Any, list[ManyRows]]] = []
         self._arriving: list[Any] = []  # the next checkpoint
         self._covered = self._since = self._deaths = 0
-        if core.form:
-            self._begin()
+        if shard.weights is not None:
+            self._begin_workers(shard)
 
     @property
-    def steps(self) -> int:
-        """The number of transitions observed."""
-        return self._steps
+    def updates(self) -> int:
+        """The number of updates that have been due."""
+        return self.options.updates_in(self.steps)
 
-    def start(self, form: Form) -> None:
-        """Begin the workers, once the form of the features is known."""
-        assert self._local is not None
-        self._local.start(form)
-        self.form = self._local.form
-        self._begin()
+    def begin(self, x: Array) -> None:
+        """Begin the workers, with weights for features like these, if there are none."""
+        if self._local is not None:
+            self._local.begin(x)
+            self._begin_workers(self._local)
 
-    def _begin(self) -> None:
-        """Begin the workers with the state of the core of this process, and drop it."""
-        core, layout, options, ray = self._local, self.layout, self.options, self._ray
-        assert core is not None
-        ray_cluster.connect(ray, options.workers, options.address)
+    def _begin_workers(self, shard: Shard) -> None:
+        """Begin the workers with the state of a shard, and drop it."""
+        ray = self._ray
+        ray_cluster.connect(ray, self._cluster.workers, self._cluster.address)
         processors = max(1, int(ray.cluster_resources().get("CPU", 1)))
-        self._edges = _edges(layout.starts, options.workers or processors)
-        arrays = core.arrays() if self._steps else {"draws/streams": core.draws.streams}
-        self._kept = split(arrays, layout, self._edges)
-        # A worker needs no function of the user, and the chunk of all questions.
-        self._sent = ray.put(
-            replace(
-                options,
-                features=Dense(options.features.size),
-                behaviour=None,
-                steps_per_call=core.steps_per_call,
-                workers=None,
-                address=None,
-            )
-        )
-        self._actors = [self._make_worker(i) for i in range(len(self._kept))]
+        self._places = places_of_shards(self.layout, self._cluster.workers or processors)
+        self._checkpoint = split(shard.state_dict(), self._places)
+        self.steps_per_call = shard.steps_per_call
+        self._sent = ray.put(replace(self.options, steps_per_call=shard.steps_per_call))
+        self._actors = [self._make_worker(i) for i in range(len(self._places))]
         self._ahead = [deque() for _ in self._actors]
         self._local = None
 
     def _make_worker(self, i: int) -> Any:
         """Make a worker from its part of the checkpoint."""
-        groups = slice(*self._edges[i : i + 2].tolist())
-        window = {f"window/{name}": a for name, a in group(self._kept[0], "window").items()}
-        (form,) = self.form
-        return (
-            self._ray.remote(Share)
-            .options(scheduling_strategy="SPREAD", max_restarts=0)
-            .remote(
-                self.layout.part(groups.start, groups.stop),
-                self._sent,
-                groups,
-                form,
-                {**self._kept[i], **window},
-            )
-        )
+        features = {name: a for name, a in self._checkpoint[0].items() if _is_feature(name)}
+        kind = self._ray.remote(RayShard).options(scheduling_strategy="SPREAD", max_restarts=0)
+        arrays = {**features, **self._checkpoint[i]}
+        return kind.remote(self._places[i].layout, self._sent, arrays)
 
-    def learn(self, rows: HordeRows) -> None:
+    def learn(self, rows: ManyRows) -> None:
         """Send rows to all workers, and wait for those that are too far behind."""
-        sent = self._ray.put(rows)
+        features = self._ray.put({name: rows.columns[name] for name in _FEATURES})
+        parts = [place.rows(rows) for place in self._places]
         try:
-            for actor, ahead in zip(self._actors, self._ahead, strict=True):
-                ahead.append(actor.learn.remote(sent))
+            for actor, ahead, part in zip(self._actors, self._ahead, parts, strict=True):
+                ahead.append(actor.learn.remote(features, part))
         except BaseException:  # an interrupt: some have the rows, so all begin anew without them
             for actor in self._actors:
                 self._ray.kill(actor)
             raise
         # From here on an interrupt changes nothing.
-        self._rows.append(sent)
-        self._steps += rows.p.shape[1]
+        self._rows.append((features, parts))
+        self.steps += rows.p.shape[1]
         self._since += rows.p.shape[1]
         if self._since >= CHECKPOINT_EVERY and not self._arriving:
             self._ask_for_checkpoint()
@@ -211,12 +262,12 @@ class SpreadCore(Core):
             self._wait(i, ahead)
 
     def _ask_for_checkpoint(self) -> None:
-        self._arriving = [a.arrays.remote(i == 0) for i, a in enumerate(self._actors)]
+        self._arriving = [a.state_dict.remote(i == 0) for i, a in enumerate(self._actors)]
         self._covered, self._since = len(self._rows), 0
 
     def _keep_checkpoint(self) -> bool:
         """Keep the checkpoint that was asked for; return False if a worker died before."""
-        kept = []
+        checkpoint = []
         for i in range(len(self._actors)):
             try:
                 arrays = self._ray.get(self._arriving[i])
@@ -224,8 +275,8 @@ class SpreadCore(Core):
                 self._revive(i, error)
                 return False
             # Copies, because the object store is small and may end before the driver.
-            kept.append({name: array.copy() for name, array in arrays.items()})
-        self._kept, self._arriving, self._deaths = kept, [], 0
+            checkpoint.append({name: array.copy() for name, array in arrays.items()})
+        self._checkpoint, self._arriving, self._deaths = checkpoint, [], 0
         del self._rows[: self._covered]
         return True
 
@@ -245,8 +296,8 @@ class SpreadCore(Core):
             self._actors[i] = self._make_worker(i)
             ahead.clear()
             try:
-                for sent in self._rows:
-                    ahead.append(self._actors[i].learn.remote(sent))
+                for features, parts in self._rows:
+                    ahead.append(self._actors[i].learn.remote(features, parts[i]))
                     if len(ahead) > _AHEAD:
                         ray.get(ahead[0])
                         ahead.popleft()
@@ -257,11 +308,8 @@ class SpreadCore(Core):
                 ray.kill(self._actors[i])
                 raise
 
-    def _ask(self, method: str, *arguments: Any) -> list[Any]:
-        """Return the answers of all workers, after all rows."""
-        return [self._ask_one(i, method, *arguments) for i in range(len(self._actors))]
-
-    def _ask_one(self, i: int, method: str, *arguments: Any) -> Any:
+    def _ask(self, i: int, method: str, *arguments: Any) -> Any:
+        """Return the answer of a worker, after all rows."""
         while True:
             self._wait(i, 0)
             try:
@@ -271,103 +319,45 @@ class SpreadCore(Core):
 
     def predict(self, x: Array) -> Floats:
         """Return the values of features [m, ...] at all places, [m, G]."""
-        return np.concatenate(self._ask("predict", self._ray.put(x)), axis=1)
+        sent = self._ray.put(x)
+        answers = [self._ask(i, "predict", sent) for i in range(len(self._actors))]
+        return np.concatenate(answers, axis=1)
 
-    def weights(self, places: Ints) -> Array:
+    def weights_of(self, places: Ints) -> Array:
         """Return copies of the weights at some places, [places, size]."""
         if self._local is not None:
-            return self._local.weights(places)
-        out = np.empty((len(places), self.options.features.size), self.options.dtype)
-        for i, (first, last) in enumerate(pairwise(self.layout.starts[self._edges].tolist())):
-            is_here = (places >= first) & (places < last)
+            return self._local.weights_of(places)
+        out = np.empty((len(places), self.options.weights.size), self.options.weights.dtype)
+        for i, (_, _, own) in enumerate(self._places):
+            is_here = (places >= own.start) & (places < own.stop)
             if is_here.any():
-                out[is_here] = self._ask_one(i, "weights", places[is_here] - first)
+                out[is_here] = self._ask(i, "weights_of", places[is_here] - own.start)
         return out
 
-    def summary(self) -> dict[str, NDArray[Any]]:
+    def summary(self, largest: Floats) -> dict[str, NDArray[Any]]:
         """Return the numbers of a report: those of groups [groups], and those of places [G]."""
         if self._local is not None:
-            return self._local.summary()
-        parts = self._ask("summary")
+            return self._local.summary(largest)
+        parts = [
+            self._ask(i, "summary", largest[place.layout.signal_columns])
+            for i, place in enumerate(self._places)
+        ]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def state_dict(self) -> Arrays:
         """Return copies of all arrays of the state, which are those of one process."""
         if self._local is not None:
-            return self._local.arrays()
+            return self._local.state_dict()
         while True:
             for i in range(len(self._actors)):
                 self._wait(i, 0)
             self._ask_for_checkpoint()
             if self._keep_checkpoint():
-                break
-        arrays = merged(self._kept) | {
-            "own/left_out": np.array(self.left_out),
-            "own/estimated": np.array(self.estimated),
-            "own/outside": np.array([self.outside, self.uncounted]),
-        }
-        engine = {name: arrays.pop(name) for name in list(arrays) if name.startswith("engine/")}
-        arrays |= {f"courses/{name}": a for name, a in self.courses.arrays().items()}
-        for g, trace in enumerate(self.traces):
-            arrays |= {f"trace {g}/{name}": a for name, a in trace.checkpoint().items()}
-        return arrays | engine
+                return merged(self._checkpoint, self._places)
 
-    @classmethod
-    def restored(
-        cls, layout: Layout, options: HordeOptions, arrays: dict[str, NDArray[Any]]
-    ) -> Core:
-        """Make a core of one process, from which the workers begin."""
-        return Core.restored(layout, options, arrays)
-
-    def gathered(self) -> Core:
-        """Return a core of this process in the same state."""
-        return self._local or Core.restored(self.layout, self.options, self.arrays())
+    def gathered(self) -> Shard:
+        """Return a shard of this process in the same state."""
+        return self._local or Shard.restored(self.layout, self.options, self.state_dict())
 
     def __reduce__(self) -> Any:
-        return SpreadCore, (self.gathered(),)
-
-
-def _edges(starts: Ints, count: int) -> Ints:
-    """Choose the first groups of at most so many shares with about as many questions each.
-
-    Args:
-        starts: the first place of each group, and the number of places.
-        count: the number of shares.
-    """
-    wanted = np.linspace(0, starts[-1], count + 1)
-    return np.unique(np.abs(starts[:, None] - wanted).argmin(axis=0))
-
-
-def split(arrays: Arrays, layout: Layout, edges: Ints) -> list[dict[str, NDArray[Any]]]:
-    """Return the arrays of each share of a core.
-
-    The first has the window, and none has traces and courses.
-    """
-    parts: list[dict[str, NDArray[Any]]] = [{} for _ in edges[1:]]
-    for name, array in arrays.items():
-        for i, (first, last) in enumerate(pairwise(edges.tolist())):
-            if name.startswith(("trace ", "courses/")) or (name.startswith("window/") and i > 0):
-                continue
-            if name in _SAME or name.startswith("window/"):
-                parts[i][name] = array
-            elif name == "draws/streams":
-                parts[i][name] = np.append(array[first:last], array[-1:], axis=0)
-            elif len(array) == layout.groups:
-                parts[i][name] = array[first:last]
-            else:
-                assert len(array) == len(layout), name
-                parts[i][name] = array[layout.starts[first] : layout.starts[last]]
-    return parts
-
-
-def merged(parts: list[dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a core from those of its shares, without the traces."""
-    out: dict[str, NDArray[Any]] = {}
-    for name, array in parts[0].items():
-        if name in _SAME or name.startswith("window/"):
-            out[name] = array.copy()
-        elif name == "draws/streams":
-            out[name] = np.concatenate([*(part[name][:-1] for part in parts), array[-1:]])
-        else:
-            out[name] = np.concatenate([part[name] for part in parts])
-    return out
+        return RayShards, (self.gathered(), self._cluster)

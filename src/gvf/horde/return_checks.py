@@ -33,7 +33,6 @@ from gvf.common.arrays import Array, Arrays, Floats
 from gvf.horde.course import Course
 from gvf.horde.horde_report import FEWEST
 from gvf.horde.layout import Ints, Layout
-from gvf.horde.pauses import Pauses
 
 CUTOFF = 0.01
 """The largest share of a value that a return may leave out."""
@@ -132,7 +131,7 @@ class Outcomes:
         )
 
     def begin(
-        self, steps: int, values: Array, course: Course, pauses: Pauses, resting: Ints
+        self, steps: int, values: Array, course: Course, continuations: Floats, resting: Ints
     ) -> None:
         """Take predictions for the next state of the newest row, where none waits.
 
@@ -140,14 +139,14 @@ class Outcomes:
             steps: the number of steps so far.
             values: the predictions at all places, [G].
             course: the course of the newest row.
-            pauses: the pauses, which know the largest continuations so far.
+            continuations: the largest continuation so far at each place, [G].
             resting: the places that pause.
         """
         may = np.ones(len(self._layout), np.bool_)
         may[resting] = False
         self.waiting += _begin(
             (steps, self._capacity, course.stream[0], course.room[0], course.limit[0]),
-            (self.off, self._layout.starts, pauses.largest_continuations, may),
+            (self.off, self._layout.starts, continuations, may),
             values,
             self._floats,
             self._ints,
@@ -179,13 +178,13 @@ class Outcomes:
         self.off[:] = off
         self.waiting = int(np.count_nonzero(self.left))
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return copies of the arrays that change."""
         names = ("off", *_FLOATS, *_INTS)
         return {name: getattr(self, name).copy() for name in names}
 
-    def restore(self, arrays: Arrays) -> None:
-        """Restore the arrays that :meth:`arrays` returned."""
+    def load_state_dict(self, arrays: Arrays) -> None:
+        """Restore the arrays that :meth:`state_dict` returned."""
         for name, array in arrays.items():
             getattr(self, name)[...] = array
         self.waiting = int(np.count_nonzero(self.left))

@@ -1,291 +1,362 @@
-"""The numbers of all questions at once: P ratios, C cumulants and Z continuations a transition.
+"""Transitions as the rows that a horde learns from. All functions of the user are called here.
 
-Thousands of questions have few distinct parts, and a distinct part is evaluated once for a batch.
-Policies that are given by numbers are stacked, and evaluated in one operation: probabilities [P, A]
-or tables [P, S, A], and normal distributions with means [P, d]. So are the members of a bank. Only
-policies and signals that are functions of their own cost a call each.
+    transitions -> distinct parts (P ratios, C cumulants, Z continuations), features, course
+                -> rows with the inputs and masses of each group, and their pieces
+
+A shard (:mod:`gvf.horde.shard`) takes the rows in. If there are several shards, transitions are
+still evaluated once. A batch is evaluated as a whole before any of its rows is learned from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
-from gvf.common.arrays import Array, Floats
-from gvf.common.checks import as_array, as_numbers, brief
-from gvf.horde.layout import Ints, Layout
-from gvf.horde.question_grid import Column, numbers_of
-from gvf.policies import (
-    Always,
-    DiscretePolicy,
-    Favour,
-    Fixed,
-    Gaussian,
-    Policy,
-    Table,
-    Uniform,
-    ratio,
-)
-from gvf.policies.action_checks import indices
-from gvf.policies.policy import describe, log
-from gvf.policies.policy_bank import Member
-from gvf.question import OnConflict, Signal
-from gvf.transition import Transitions
+from gvf.common.arrays import Array, Arrays, Floats
+from gvf.common.checks import as_array
+from gvf.corrections import Correction
+from gvf.corrections.carried import Trace
+from gvf.features import FeatureMap, features_of, outside_bounds
+from gvf.horde.course import Course, Courses
+from gvf.horde.cuts import TOGETHER, Piece, pieces
+from gvf.horde.evaluator import Evaluator
+from gvf.horde.layout import Layout
+from gvf.horde.pauses import SignalHistory
+from gvf.learners.linear_values import represent
+from gvf.learners.saved_state import group
+from gvf.policies import Policy, Uniform
+from gvf.question import GVF, OnConflict, OnNaN, unusable
+from gvf.rows import Origin
+from gvf.transition import Transitions, without_last_states
 
-_RECORDED = ("behaviour_log_probability", "behaviour_probability")
-_LOG_ROOT_TWO_PI = 0.5 * np.log(2 * np.pi)
+Form = tuple[str, ...]
+"""The type and the width of what the window keeps of a state."""
 
-Likelihood = Callable[[Any, Any, bool], Floats]
-"""A function of states, actions and "as logarithms?" to likelihoods [P, m]."""
+
+class ManyRows(NamedTuple):
+    """The numbers of m transitions for all questions.
+
+    Attributes:
+        columns: the columns of the window: x, x_next, cumulant [m, C], continuation [m, 1 + Z].
+        inputs: the correction's inputs of each group, float64[inputs, groups, m].
+        p: the masses of each group, float64[groups, m].
+        lengths: the squared length of the features of each row, float64[m], or the number of active
+            ones; None unless a default step size needs it.
+        course: the course of events.
+        largest: the largest absolute value of each signal so far, float64[C + 1 + Z].
+        pieces: the pieces in which the rows are learned from.
+    """
+
+    columns: dict[str, Array]
+    inputs: Floats
+    p: Floats
+    lengths: Floats | None
+    course: Course
+    largest: Floats
+    pieces: tuple[Piece, ...] = ()
+
+    def part(self, rows: slice) -> ManyRows:
+        """Return some of the rows."""
+        return self._replace(
+            columns={name: column[rows] for name, column in self.columns.items()},
+            inputs=self.inputs[:, :, rows],
+            p=self.p[:, rows],
+            lengths=None if self.lengths is None else self.lengths[rows],
+            course=self.course.part(rows),
+        )
+
+
+class LearnsFromRows(Protocol):
+    """The interface of a shard, or of several, for those who pass on rows."""
+
+    steps_per_call: int
+    """The largest number of rows in a piece."""
+
+    @property
+    def steps(self) -> int:
+        """The number of transitions learned from."""
+        ...
+
+    def begin(self, x: Array) -> None:
+        """Begin with the form of the first states, if there were none before."""
+        ...
+
+    def learn(self, rows: ManyRows) -> None:
+        """Learn from rows, piece by piece."""
+        ...
+
+
+class RepresentsStates(Protocol):
+    """The interface of a representation: what the window keeps of states."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision of weights and features."""
+        ...
+
+    @property
+    def has_bounds(self) -> bool:
+        """True if states may be outside the bounds of features."""
+        ...
+
+    def of_states(self, states: Any) -> Array:
+        """Return what is kept of states [m, ...], as predictions need it."""
+        ...
+
+    def of_transitions(self, transitions: Transitions, form: Form | None) -> tuple[Array, Array]:
+        """Return what is kept of states and of next states; raise ValueError for another form."""
+        ...
+
+    def form(self, x: Array) -> Form:
+        """Return the form of what is kept."""
+        ...
+
+    def width(self, form: Form) -> int:
+        """Return how many numbers are kept of a state."""
+        ...
+
+    def outside(self, states: Array) -> int | None:
+        """Return the number of states outside the bounds of features, None if they have none."""
+        ...
+
+
+@dataclass(frozen=True)
+class FeaturesOfStates:
+    """The representation by features, which do not learn."""
+
+    features: FeatureMap
+    dtype: np.dtype[Any]
+
+    @property
+    def has_bounds(self) -> bool:
+        """True if states may be outside the bounds of the features."""
+        return hasattr(self.features, "outside")
+
+    def of_states(self, states: Any) -> Array:
+        """Return the features of states."""
+        return features_of(self.features, self.features.size, as_array(states, "the states"))
+
+    def of_transitions(self, transitions: Transitions, form: Form | None) -> tuple[Array, Array]:
+        """Return the features of states and of next states."""
+        forms = [] if form is None else [(np.dtype(form[0]), int(form[1]))]
+        return represent(self.features, transitions, forms)
+
+    def form(self, x: Array) -> Form:
+        """Return the type and the width of features."""
+        return x.dtype.str, str(x.shape[1])
+
+    def width(self, form: Form) -> int:
+        """Return how many numbers a state has: its features, or the active ones."""
+        return int(form[1])
+
+    def outside(self, states: Array) -> int | None:
+        """Return the number of states outside the bounds of features, None if they have none."""
+        return outside_bounds(self.features, states)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignalOptions:
+    """The arguments of a horde that say how transitions are evaluated."""
+
+    states: RepresentsStates
+    correction: Correction
+    window: int
+    on_conflict: OnConflict
+    on_nan: OnNaN
+    needs_lengths: bool
 
 
 class Signals:
-    """Distinct cumulants or continuations, evaluated together.
+    """The part of a horde that evaluates transitions, and what it has to remember for that.
 
     Args:
-        parts: names of columns, functions of transitions, and columns of banks.
-        what: the kind of part, for messages.
+        layout: the layout of the questions.
+        options: the arguments of the horde.
+
+    Attributes:
+        traces: the carried quantity of each group, if the correction has one.
+        courses: the ends of all streams so far.
+        history: the signals so far.
+        form: the form of the states; None before the first ones.
+        left_out: the number of transitions left out because of a NaN.
+        estimated: True once a ratio was formed with an estimated probability.
+        outside: the number of states outside the bounds of the features.
     """
 
-    def __init__(self, parts: Sequence[str | Signal], what: str) -> None:
-        self._count, self._what = len(parts), what
-        self._single = [(i, part) for i, part in enumerate(parts) if not isinstance(part, Column)]
-        banks: dict[Any, list[tuple[int, int]]] = {}
-        for i, part in enumerate(parts):
-            if isinstance(part, Column):
-                banks.setdefault(part.source, []).append((i, part.index))
-        self._banks = [
-            (source, *map(list, zip(*pairs, strict=True))) for source, pairs in banks.items()
-        ]
+    def __init__(self, layout: Layout, options: SignalOptions) -> None:
+        self.layout, self.options = layout, options
+        carries = options.correction.trace is not None
+        self.traces = [Trace(options.correction) for _ in range(layout.groups * carries)]
+        self.courses = Courses()
+        self.history = SignalHistory.new(layout, options.window)
+        self.form: Form | None = None
+        self.left_out, self.estimated, self.outside = 0, False, 0
+        self._evaluator = Evaluator(layout)
+        # A question without end, whose continuation tells where episodes terminate.
+        self.endless = GVF(Uniform(1), "reward", 1.0)
 
-    def __call__(self, transitions: Transitions) -> Floats:
-        """Return the numbers of m transitions, float64[m, parts]."""
-        m = len(transitions)
-        out = np.empty((m, self._count))
-        for at, part in self._single:
-            values = transitions[part] if isinstance(part, str) else part(transitions)
-            try:
-                numbers = as_numbers(values, describe(part))
-            except ValueError as error:
-                raise SignalError(at, str(error)) from None
-            if numbers.shape not in ((), (m,)):
-                raise ShapeError(at, describe(part), numbers.shape, m)
-            # A row may be None, for a sensor without a reading.
-            if numbers.dtype.kind not in ("biufO" if numbers.ndim else "biuf"):
-                raise SignalError(at, f"{describe(part)} must be numbers, got {brief(values)}")
-            out[:, at] = numbers
-        for source, places, columns in self._banks:
-            numbers = numbers_of(source, transitions)
-            if max(columns) >= numbers.shape[1]:
-                at = places[int(np.argmax(columns))]
-                raise ShapeError(at, describe(source), numbers.shape, m)
-            out[:, places] = numbers[:, columns]
-        return out
+    def row_size(self, width: int) -> int:
+        """Return the number of bytes that a row with so wide features needs until it is learned."""
+        layout = self.layout
+        width = width if self.form is None else self.options.states.width(self.form)
+        signals = len(layout.cumulants) + len(layout.signals)
+        groups = layout.groups * (2 + self.options.correction.rows)
+        return 8 * (groups + len(layout.policies) + signals + 2 * width)
 
+    def pass_on(self, batch: Transitions, behaviour: Policy | None, shard: LearnsFromRows) -> None:
+        """Evaluate transitions, and let a shard learn from them.
 
-class SignalError(ValueError):
-    """The error of a signal that cannot be used; `part` is its number among the parts."""
+        If this fails before any row was learned from, nothing has changed.
 
-    def __init__(self, part: int, message: str) -> None:
-        super().__init__(message)
-        self.part = part
-
-
-class ShapeError(SignalError):
-    """The error of a signal with a wrong shape."""
-
-    def __init__(self, part: int, shape_text: str, shape: tuple[int, ...], m: int) -> None:
-        super().__init__(part, f"{shape_text} has shape {shape} for {m} transitions")
-
-
-class Evaluator:
-    """The ratios, cumulants and continuations of all questions of a layout."""
-
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
-        self._cumulants = Signals(layout.cumulants, "cumulant")
-        self._signals = Signals(layout.signals, "continuation")
-        self._stacks = _stacks(layout.policies)
-
-    def cumulants(self, transitions: Transitions) -> Floats:
-        """Return the distinct cumulants of m transitions, float64[m, C]; some may not be finite."""
-        try:
-            return self._cumulants(transitions)
-        except SignalError as error:
-            name = self._layout.first_with(self._layout.cumulant == error.part)
-            raise ValueError(f"question {name!r}: its cumulant {error}") from None
-
-    def continuations(self, transitions: Transitions, alive: NDArray[np.bool_]) -> Floats:
-        """Return columns of m transitions, [m, 1 + signals]: `alive`, then each signal times it."""
-        out = np.empty((len(transitions), 1 + len(self._layout.signals)))
-        out[:, 0] = alive
-        try:
-            out[:, 1:] = self._signals(transitions)
-        except SignalError as error:
-            name = self._named(error.part)
-            raise ValueError(f"question {name!r}: its continuation {error}") from None
-        bad = (out < 0.0) | (out > 1.0)
-        if bad.any():
-            at, column = np.argwhere(bad)[0]
-            raise ValueError(
-                f"question {self._named(column - 1)!r}: its continuation is {out[at, column]} at "
-                f"position {at}; it must be in [0, 1]"
-            )
-        out[~alive] = 0.0
-        return out
-
-    def _named(self, signal: int) -> str:
-        return self._layout.first_with(self._layout.source == signal + 1)
-
-    def ratios(
-        self, transitions: Transitions, behaviour: Policy | None, on_conflict: OnConflict
-    ) -> Floats:
-        """Return pi(a|s) / mu(a|s) of m transitions for all distinct policies, float64[P, m].
-
-        The behaviour mu is found as in :meth:`gvf.GVF.ratios`.
+        Args:
+            batch: the transitions.
+            behaviour: the policy that chose the actions; None if the transitions have to tell.
+            shard: the shard, or several as one.
         """
-        layout = self._layout
-        first = layout.questions[int(layout.group_question[0])]
-        # One question checks whatever does not depend on the policy, with its messages.
-        first.ratios(transitions, behaviour=behaviour, on_conflict=on_conflict)
-        states, actions = transitions["state"], transitions["action"]
-        recorded = next((name for name in _RECORDED if name in transitions), None)
-        if behaviour is not None and (recorded is None or on_conflict == "behaviour"):
-            divides = isinstance(behaviour, DiscretePolicy)
-            known: dict[str, Any] = {"behaviour": behaviour}
-        else:
-            assert recorded is not None
-            divides = recorded == "behaviour_probability"
-            known = {recorded: transitions[recorded]}
-        out = np.empty((len(layout.policies), len(transitions)))
-        mu: dict[bool, Array] = {}
-        for discrete, numbers, likelihood in self._stacks:
-            logs = not (discrete and divides)
-            if logs not in mu:
-                mu[logs] = _behaviour(known, states, actions, logs)
-            pi = likelihood(states, actions, logs)
-            with np.errstate(all="ignore"):
-                if logs:
-                    out[numbers] = np.where(pi == -np.inf, 0.0, np.exp(pi - mu[logs]))
-                else:
-                    out[numbers] = np.where(pi == 0, 0.0, pi / mu[logs])
-        good = np.isfinite(out).all(axis=1)
-        if not good.all():
-            policy = int(good.argmin())
-            ratio(layout.policies[policy], states, actions, **known)  # raises, with the reason
-            raise ValueError(f"the ratios of {layout.policies[policy]!r} are not finite")
-        return out
+        missing = unusable(batch) if self.options.on_nan == "skip" else None
+        origin = Origin.of(batch, missing, behaviour, self.options.on_conflict)
+        if origin.left_out is None:
+            self._pass_on(origin, behaviour, shard)
+            return
+        with origin.positions_explained():
+            if len(origin.transitions):
+                self._pass_on(origin, behaviour, shard)
+            else:
+                for trace in self.traces:
+                    trace.leave_out(batch)
+        self.left_out += origin.left_out_count
 
+    def _pass_on(self, origin: Origin, behaviour: Policy | None, shard: LearnsFromRows) -> None:
+        """Pass on the transitions of a batch that are not left out."""
+        steps, options, transitions = shard.steps, self.options, origin.transitions
+        ratios = self._ratios(origin, behaviour)
+        cumulant = self._evaluator.cumulants(transitions)
+        alive = self.endless.continuations(transitions) > 0.0
+        continuation = self._evaluator.continuations(transitions, alive)
+        x, x_next = options.states.of_transitions(without_last_states(transitions), self.form)
+        with ExitStack() as stack:
+            for trace in self.traces:
+                stack.enter_context(trace.undone(unless=lambda: shard.steps > steps))
+            inputs = self._inputs(ratios, continuation, origin)
+            p = options.correction.masses(inputs.reshape(len(inputs), -1)).reshape(ratios.shape)
+            columns = {"x": x, "x_next": x_next, "cumulant": cumulant, "continuation": continuation}
+            columns = {name: self.rounded(column) for name, column in columns.items()}
+            lengths = _lengths(x, x_next) if options.needs_lengths else None
+            course, courses = self.courses.follow(transitions)
+            self.begin(x, shard)
+            rows = ManyRows(columns, inputs, p, lengths, course, self.history.largest)
+            try:
+                self._learn(rows, shard)
+            finally:
+                if shard.steps > steps:  # also after an interrupt that came too late to stop it
+                    self.courses = courses
+                    self.outside += options.states.outside(transitions["state"]) or 0
+        self.estimated |= origin.has_estimates
 
-def _behaviour(known: dict[str, Any], states: Any, actions: Any, logs: bool) -> Array:
-    """Return mu(a|s), or its logarithm, of m transitions."""
-    ((name, column),) = known.items()
-    if name == "behaviour":
-        return (column.log_probability if logs else column.probability)(states, actions)
-    return log(column) if logs and name == "behaviour_probability" else np.asarray(column)
-
-
-def _stacks(policies: Sequence[Policy]) -> list[tuple[bool, Ints, Likelihood]]:
-    """Return the stacks of policies: "discrete?", the policies' numbers, and their likelihoods."""
-    kinds: dict[Any, list[int]] = {}
-    for i, policy in enumerate(policies):
-        kinds.setdefault(_kind(policy) or i, []).append(i)
-    stacks = []
-    for kind, numbers in kinds.items():
-        members = [policies[i] for i in numbers]
-        likelihood = _STACK[kind[0]](members) if isinstance(kind, tuple) else _alone(members[0])
-        discrete = isinstance(members[0], DiscretePolicy)
-        stacks.append((discrete, np.array(numbers), likelihood))
-    return stacks
-
-
-def _kind(policy: Policy) -> tuple[Any, ...] | None:
-    """Return the same for policies that can be stacked; None for one that has to be called."""
-    if type(policy) in (Uniform, Fixed, Always, Favour):
-        return ("rows",)
-    if type(policy) is Table:
-        return "tables", policy.rows.shape
-    if type(policy) is Gaussian and not callable(policy.mean) and not callable(policy.sd):
-        return "normal", max(np.size(policy.mean), np.size(policy.sd))
-    if isinstance(policy, Member):
-        return "bank", policy.bank
-    return None
-
-
-def _rows(members: Sequence[Any]) -> Likelihood:
-    table = np.stack([policy.probabilities([0])[0] for policy in members])
-
-    def likelihood(states: Any, actions: Any, logs: bool) -> Floats:
-        pi = table[:, indices(actions, table.shape[1], len(states), "action")]
-        return log(pi) if logs else pi
-
-    return likelihood
-
-
-def _tables(members: Sequence[Any]) -> Likelihood:
-    tables = np.stack([policy.rows for policy in members])
-
-    def likelihood(states: Any, actions: Any, logs: bool) -> Floats:
-        _, some, many = tables.shape
-        rows = indices(states, some, len(states), "state")
-        pi = tables[:, rows, indices(actions, many, len(states), "action")]
-        return log(pi) if logs else pi
-
-    return likelihood
-
-
-def _normal(members: Sequence[Any]) -> Likelihood:
-    size = max(max(np.size(p.mean), np.size(p.sd)) for p in members)
-    mean, sd = (
-        np.stack([np.broadcast_to(getattr(p, name), size) for p in members], dtype=np.float64)
-        for name in ("mean", "sd")
-    )
-    constant = np.log(sd) + _LOG_ROOT_TWO_PI
-
-    def likelihood(states: Any, actions: Any, logs: bool) -> Floats:
-        members[0].log_probability(states, actions)  # checks the shape
-        columns = np.ascontiguousarray(np.reshape(actions, (len(states), size)).T, np.float64)
-        out = np.zeros((len(members), len(states)))
-        _add_log_densities(columns, mean, sd, constant, out)
-        return out
-
-    return likelihood
-
-
-@njit(cache=True, nogil=True)
-def _add_log_densities(actions, mean, sd, constant, out):
-    """Add the logarithms of normal densities of actions [d, m] to out [P, m]."""
-    for p in range(out.shape[0]):
-        for j in range(actions.shape[0]):
-            for i in range(out.shape[1]):
-                standard = (actions[j, i] - mean[p, j]) / sd[p, j]
-                out[p, i] -= 0.5 * standard * standard + constant[p, j]
-
-
-def _bank(members: Sequence[Any]) -> Likelihood:
-    bank, columns = members[0].bank, [member.index for member in members]
-
-    def likelihood(states: Any, actions: Any, logs: bool) -> Floats:
-        pi = as_array(bank.log_probabilities(states, actions), f"what {type(bank).__name__} gave")
-        if pi.shape != (len(states), len(bank)):
-            raise ValueError(
-                f"{type(bank).__name__}.log_probabilities gave shape {pi.shape}, expected "
-                f"{(len(states), len(bank))}"
+    def _learn(self, rows: ManyRows, shard: LearnsFromRows) -> None:
+        """Let a shard learn from rows, some at a time and in pieces."""
+        m = rows.p.shape[1]
+        for start in range(0, m, TOGETHER):
+            part = rows if m <= TOGETHER else rows.part(slice(start, start + TOGETHER))
+            steps, count = shard.steps, part.p.shape[1]
+            history, segments = self.history.after(
+                steps, self.options.window, part.columns["cumulant"], part.columns["continuation"]
             )
-        return pi.T[columns]
+            cut = tuple(pieces(steps, count, shard.steps_per_call, segments))
+            try:
+                shard.learn(part._replace(largest=history.largest, pieces=cut))
+            finally:
+                if shard.steps > steps:
+                    self.history = history
 
-    return likelihood
+    def begin(self, x: Array, shard: LearnsFromRows) -> None:
+        """Remember the form of the first states, and let a shard begin with it."""
+        if self.form is None:
+            shard.begin(x)
+            self.form = self.options.states.form(x)
+
+    def rounded(self, column: Array) -> Array:
+        """Return a column in the precision of the weights; active features stay as they are."""
+        dtype = self.options.states.dtype
+        if column.dtype == dtype or column.dtype.kind != "f":
+            return column
+        with np.errstate(over="ignore"):  # of a signal, whose questions pause then
+            return column.astype(dtype)
+
+    def outside_bounds(self, steps: int) -> float | None:
+        """Return the share of so many states that was outside the bounds, None without bounds."""
+        return self.outside / steps if self.options.states.has_bounds and steps else None
+
+    def _ratios(self, origin: Origin, behaviour: Policy | None) -> Floats:
+        """Return the ratios of all groups, float64[groups, m]; 1 if none are needed or known."""
+        if not self.options.correction.needs_ratios and not origin.is_known:
+            return np.ones((self.layout.groups, len(origin.transitions)))
+        options = self.options
+        ratios = self._evaluator.ratios(origin.transitions, behaviour, options.on_conflict)
+        return ratios[self.layout.group_policy]
+
+    def _inputs(self, ratios: Floats, continuation: Floats, origin: Origin) -> Floats:
+        """Return the correction's inputs of all groups, float64[inputs, groups, m]."""
+        if not self.traces:
+            return ratios[None]
+        layout, inputs = self.layout, np.empty((2, *ratios.shape))
+        for g, trace in enumerate(self.traces):
+            question, place = layout.questions[layout.group_question[g]], layout.starts[g]
+            interest = None
+            if question.interest is not None:
+                interest = question.interests(origin.transitions)
+            inputs[:, g] = trace.inputs(
+                ratios[g],
+                layout.scale[place] * continuation[:, layout.source[place]],
+                origin.batch,
+                interest=interest,
+                missing=origin.left_out,
+            )
+        return inputs
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Return copies of the arrays of the state."""
+        named = {
+            "since": self.layout.since.copy(),
+            "left_out": np.array(self.left_out),
+            "estimated": np.array(self.estimated),
+            "outside": np.array(self.outside),
+            "last": self.history.last.copy(),
+            "largest": self.history.largest.copy(),
+            **({} if self.form is None else {"form": np.array(self.form)}),
+            **{f"courses/{name}": a for name, a in self.courses.state_dict().items()},
+        }
+        for g, trace in enumerate(self.traces):
+            named |= {f"trace {g}/{name}": array for name, array in trace.checkpoint().items()}
+        return named
+
+    def load_state_dict(self, arrays: Arrays) -> None:
+        """Restore the arrays that :meth:`state_dict` returned."""
+        self.left_out, self.estimated = int(arrays["left_out"]), bool(arrays["estimated"])
+        self.outside = int(arrays["outside"])
+        self.history = SignalHistory(np.array(arrays["last"]), np.array(arrays["largest"]))
+        self.form = tuple(arrays["form"].tolist()) if "form" in arrays else None
+        self.courses = Courses.restored(group(arrays, "courses"))
+        for g, trace in enumerate(self.traces):
+            trace.restore(group(arrays, f"trace {g}"))
+
+    @classmethod
+    def restored(cls, layout: Layout, options: SignalOptions, arrays: Arrays) -> Self:
+        """Make one with the state of another with the same questions and options."""
+        signals = cls(Layout(layout.questions, options.correction, arrays["since"]), options)
+        signals.load_state_dict(arrays)
+        return signals
+
+    def __reduce__(self) -> Any:
+        return type(self).restored, (self.layout, self.options, self.state_dict())
 
 
-def _alone(policy: Policy) -> Likelihood:
-    def likelihood(states: Any, actions: Any, logs: bool) -> Floats:
-        return (policy.log_probability if logs else policy.probability)(states, actions)[None]
-
-    return likelihood
-
-
-_STACK = {"rows": _rows, "tables": _tables, "normal": _normal, "bank": _bank}
+def _lengths(x: Array, x_next: Array) -> Floats:
+    """Return the larger squared length of each row's features, or the number of active ones."""
+    if x.dtype.kind == "f":
+        return np.maximum(*(np.einsum("ij,ij->i", f, f) for f in (x, x_next)))
+    return np.full(len(x), x.shape[1], np.float64)

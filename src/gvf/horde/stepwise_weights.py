@@ -1,8 +1,8 @@
 """Any update, question by question and step by step, with the kernels of :class:`gvf.Learner`.
 
-This engine calls the kernel of a :class:`gvf.updates.Update` for each question as a learner would:
-with one lane, and the drawn rows as its experience. It serves every update and every kind of
-features, and its results are a learner's, bit for bit. :mod:`gvf.horde.dense_weights` and
+These weights call the kernel of a :class:`gvf.updates.Update` for each question as a learner would:
+with one lane, and the drawn rows as its experience. They serve every update and every kind of
+features, and their results are a learner's, bit for bit. :mod:`gvf.horde.dense_weights` and
 :mod:`gvf.horde.active_weights` are faster for plain TD.
 """
 
@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from gvf.common.arrays import Array, Arrays, Floats
 from gvf.common.compiled import address_of, call, compile_for, once, unowned
-from gvf.horde.group_draws import Batch, Pool
+from gvf.horde.group_draws import DrawnRows, Pool
 from gvf.horde.layout import Layout
-from gvf.horde.weights import WithDrawnRows
+from gvf.horde.weights import Weights
 from gvf.updates.linear_kernels import Experience, experience_type, values
 from gvf.updates.update import LearnerState, Update, state_type
 
 
-class StepwiseEngine(WithDrawnRows):
+class StepwiseWeights(Weights):
     """The states of an update for all questions, one lane each.
 
     Args:
@@ -38,30 +38,25 @@ class StepwiseEngine(WithDrawnRows):
         start = update.start(size)
         self.state = LearnerState(*(np.stack([part] * len(layout)) for part in start))
 
-    def learn(self, columns: Arrays, batch: Batch, step_size: Floats | None) -> None:
-        """Apply U updates.
-
-        Args:
-            columns: the columns of the rows: x, x_next, cumulant [n, C], continuation [n, 1 + Z].
-            batch: the drawn rows and their weights.
-            step_size: the step size of each update and group, [U, groups]; None if it is constant.
-        """
+    def apply(self, columns: Arrays, drawn: DrawnRows, step_size: Floats | None) -> None:
+        """Apply U updates; see :class:`gvf.horde.weights.Weights`."""
         layout, x = self._layout, columns["x"]
         loop, signature = _compiled(x.dtype.kind == "f")
         update = address_of(self._update.kernel, signature)
         arrays = (
             self.state,
-            (x[batch.rows], columns["x_next"][batch.rows]),
+            (x[drawn.rows], columns["x_next"][drawn.rows]),
             (columns["cumulant"], columns["continuation"], layout.scale),
-            (batch.w, np.zeros((0, 0)) if step_size is None else step_size),
-            (batch.rows, batch.drawn),
+            (drawn.w, np.zeros((0, 0)) if step_size is None else step_size),
+            (drawn.rows, drawn.has_mass),
             (layout.group, layout.cumulant, layout.source),
         )
 
         def work(first: int, last: int) -> None:
             loop(update, arrays, (first, last))
 
-        self._pool.over(len(layout), work, worth=len(layout) * batch.rows.shape[2] > 1000)
+        worth = len(layout) * drawn.rows.shape[2] > 1000
+        self._pool.over(len(layout), work, worth=worth)
 
     def predict(self, x: Array) -> Floats:
         """Return the values of features [m, ...] at all places, [m, G]."""
@@ -86,7 +81,7 @@ def _learn(update, arrays, numbers):
         arrays
     )
     w, step_size = weighed
-    rows, drawn = drawn_rows
+    rows, has_mass = drawn_rows
     group, cumulant, source = places
     first, last = numbers
     k = rows.shape[2]
@@ -99,7 +94,7 @@ def _learn(update, arrays, numbers):
             state.weights[q], state.memory[q], state.marks[q], state.lanes[q], state.numbers[q]
         )
         for u in range(rows.shape[0]):
-            if drawn[u, g] == 0:
+            if has_mass[u, g] == 0:
                 continue
             if step_size.size > 0:
                 state_of_policy.lanes[0, 0] = step_size[u, g]

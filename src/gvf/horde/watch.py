@@ -50,7 +50,7 @@ _BY_FEATURE = ("secondary", "gradient")
 
 
 class Predicts(Protocol):
-    """An engine, of which only the predictions are needed here."""
+    """Weights, of which only the predictions are needed here."""
 
     def predict(self, x: Array, /) -> Array:
         """Return the values of features [m, ...] at all places, [m, G]."""
@@ -84,22 +84,22 @@ class Watch:
         self.longest = 0.0
 
     def look(
-        self, columns: Arrays, steps: int, engine: Predicts, ratios: Floats, resting: Ints
+        self, columns: Arrays, steps: int, weights: Predicts, ratios: Floats, resting: Ints
     ) -> Array | None:
-        """Look at the newest L rows in order, with the present weights of an engine.
+        """Look at the newest L rows in order, with the present weights.
 
         Return the values of their next states, [L, G], unless these are on a device.
 
         Args:
             columns: the columns of the window: x, x_next, cumulant [n, C], continuation [n, 1 + Z].
             steps: the number of transitions observed so far.
-            engine: the engine that has the weights.
+            weights: the weights.
             ratios: the ratios of all groups, float64[groups, L].
             resting: the places that are left out, because they pause or do not know these rows.
         """
         layout, newest = self._layout, newest_rows(columns, steps, ratios.shape[1])
         rows = {name: column[newest] for name, column in columns.items()}
-        values = engine.predict(np.concatenate([rows["x"], rows["x_next"]]))  # [2 L, G]
+        values = weights.predict(np.concatenate([rows["x"], rows["x_next"]]))  # [2 L, G]
         usable = np.ones(len(layout), np.bool_)
         usable[resting] = False
         # Regression needs the errors of all rows; averages take one place after the other.
@@ -169,13 +169,13 @@ class Watch:
             getattr(self, name)[:, now] = getattr(other, name)[:, was]
         self.longest = other.longest
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
+    def state_dict(self) -> dict[str, NDArray[Any]]:
         """Return copies of the arrays that change, with the places as their first axis."""
         named = {name: getattr(self, name).T.copy() for name in (*_BY_PLACE, *_BY_FEATURE)}
         return {**named, "longest": np.array(self.longest)}
 
-    def restore(self, arrays: Arrays) -> None:
-        """Restore the arrays that :meth:`arrays` returned."""
+    def load_state_dict(self, arrays: Arrays) -> None:
+        """Restore the arrays that :meth:`state_dict` returned."""
         for name in (*_BY_PLACE, *_BY_FEATURE):
             getattr(self, name)[...] = arrays[name].T
         self.longest = float(arrays["longest"])

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
-from typing import Any
+from itertools import islice, pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from gvf.common.fields import as_column
 from gvf.log.column_meanings import COUNTED, Given, Part, Reading, recognise
 from gvf.log.tables import Source
 from gvf.transition import RECORDED, Transitions, nan_rows
+
+if TYPE_CHECKING:
+    from gvf.log.log import Log
 
 _FIELDS = ("observations", "actions", "rewards", "terminations", "truncations")
 _INFO = ("infos", "info")
@@ -238,3 +241,37 @@ def is_one_episode(columns: Mapping[str, Any], meanings: Mapping[str, Given]) ->
     if not np.ndim(actions):
         return False
     return len(as_column(states)) == len(actions) + 1
+
+
+class LogEpisodes(Sequence[Transitions]):
+    """The episodes of a log, as a sequence."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+
+    def __len__(self) -> int:
+        return len(self._log.numbers)
+
+    def __getitem__(self, position: Any) -> Any:
+        if isinstance(position, slice):
+            return self._log.select(np.arange(len(self))[position]).episodes
+        at = range(len(self))[position]
+        log = self._log
+        if log._whole is not None:
+            ends = np.cumsum(log.lengths)
+            return log._whole[int(ends[at] - log.lengths[at]) : int(ends[at])]
+        return log.select([at]).transitions()
+
+    def __iter__(self) -> Iterator[Transitions]:
+        waiting: list[Transitions] = []
+        for batch in self._log:
+            borders = np.flatnonzero(np.diff(batch.episode)) + 1
+            starts = [0, *borders.tolist(), len(batch)]
+            for start, stop in pairwise(starts):
+                piece = batch[start:stop]
+                if waiting and waiting[-1].episode[0] != piece.episode[0]:
+                    yield Transitions.concatenate(waiting)
+                    waiting = []
+                waiting.append(piece)
+        if waiting:
+            yield Transitions.concatenate(waiting)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -26,7 +25,7 @@ from gvf.log.checked_rows import CheckedRows, Computed, OnNaN
 from gvf.log.column_meanings import COUNTED, MEANINGS, Given, recognise
 from gvf.log.column_table import described
 from gvf.log.episode_bounds import Ends, Gaps, Steps
-from gvf.log.episode_lists import Episodes, is_one_episode
+from gvf.log.episode_lists import Episodes, LogEpisodes, is_one_episode
 from gvf.log.tables import ColumnSource, Source, opened
 from gvf.transition import ESTIMATED, Transitions
 
@@ -617,37 +616,3 @@ class Log:
             f"Log({len(self)} transitions, {count} episode{'s' * (count != 1)}: "
             f"{', '.join(columns[:3])}{more})"
         )
-
-
-class LogEpisodes(Sequence[Transitions]):
-    """The episodes of a log, as a sequence."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    def __len__(self) -> int:
-        return len(self._log.numbers)
-
-    def __getitem__(self, position: Any) -> Any:
-        if isinstance(position, slice):
-            return self._log.select(np.arange(len(self))[position]).episodes
-        at = range(len(self))[position]
-        log = self._log
-        if log._whole is not None:
-            ends = np.cumsum(log.lengths)
-            return log._whole[int(ends[at] - log.lengths[at]) : int(ends[at])]
-        return log.select([at]).transitions()
-
-    def __iter__(self) -> Iterator[Transitions]:
-        waiting: list[Transitions] = []
-        for batch in self._log:
-            borders = np.flatnonzero(np.diff(batch.episode)) + 1
-            starts = [0, *borders.tolist(), len(batch)]
-            for start, stop in pairwise(starts):
-                piece = batch[start:stop]
-                if waiting and waiting[-1].episode[0] != piece.episode[0]:
-                    yield Transitions.concatenate(waiting)
-                    waiting = []
-                waiting.append(piece)
-        if waiting:
-            yield Transitions.concatenate(waiting)

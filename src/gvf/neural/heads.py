@@ -1,4 +1,4 @@
-"""A trunk with many heads: the engine of :class:`gvf.neural.NeuralHorde`.
+"""A trunk with many heads: the weights of :class:`gvf.neural.NeuralHorde`.
 
     v_q(s) = h_q . (phi(s), 1),    phi the trunk, h_q the head of question q
 
@@ -21,6 +21,7 @@ from __future__ import annotations
 import copy
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -29,16 +30,20 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from gvf.common.arrays import Array, Arrays, Floats
+from gvf.common.arrays import Array, Arrays, Bools, Floats
 from gvf.common.checks import brief
 from gvf.common.divergence import DIVERGED
-from gvf.horde.group_draws import Batch
+from gvf.horde.group_draws import DrawnRows
 from gvf.horde.layout import Ints, Layout
-from gvf.horde.weights import WithDrawnRows
+from gvf.horde.shard import ShardOptions
+from gvf.horde.watch import Watch
+from gvf.horde.weights import Weights
 from gvf.neural.network_checks import check_optimiser
 from gvf.neural.neural_learner import ROWS, NetworkPrediction, described, evaluating
 from gvf.neural.tensors import outputs_of, precision
 
+_STEPS_PER_CALL = 16
+"""The number of transitions that are inserted together; the answers do not depend on it."""
 MakeOptimiser = Callable[[Iterator[nn.Parameter]], torch.optim.Optimizer]
 
 
@@ -77,6 +82,61 @@ class Headed(nn.Module):
         return nn.functional.pad(outputs.to(self.heads.dtype), (0, 1), value=1.0)
 
 
+@dataclass(frozen=True)
+class NetworkChoice:
+    """The choice of a trunk and its heads as the weights of a horde.
+
+    Args:
+        trunk: the trunk.
+        optimiser: a function that makes the optimiser.
+        target_every: the number of updates between copies to the target network, or None.
+        clip: the largest norm of the gradient that one question has for the features, or None.
+        mixed_precision: True to compute the trunk in bfloat16.
+        device: the device.
+        dtype: the type of the weights.
+    """
+
+    trunk: nn.Module
+    optimiser: MakeOptimiser
+    target_every: int | None
+    clip: float | None
+    mixed_precision: bool
+    device: torch.device
+    dtype: np.dtype[Any]
+    size = 0  # nobody knows the width of the heads before the first states
+    first_size = 1.0
+    chooses_step_size = on_device = False
+
+    def check_memory(self, layout: Layout, window: int) -> None:
+        """Leave it to PyTorch, because the width of the heads is not known."""
+
+    def new_watch(self, layout: Layout, rows: int) -> Watch:
+        """Make a watch of predictions, which come from the device; RUPEE needs fixed features."""
+        return Watch(layout, rows, 0, self.dtype)
+
+    def default_step_sizes(self, lengths: Floats, weights: Floats, batch_size: int, /) -> Floats:
+        """Raise an error, because the optimiser has the step size."""
+        raise NotImplementedError
+
+    def new_weights(
+        self, layout: Layout, dense: bool, options: ShardOptions, steps_per_call: int
+    ) -> NetworkWeights:
+        """Make heads that are 0, and the optimiser."""
+        return NetworkWeights(
+            layout,
+            self.trunk,
+            self.optimiser,
+            self.target_every,
+            self.clip,
+            self.mixed_precision,
+            self.device,
+        )
+
+    def best_steps_per_call(self, layout: Layout, dense: bool, options: ShardOptions) -> int:
+        """Return the number of transitions that are inserted together."""
+        return _STEPS_PER_CALL
+
+
 class Drawn(NamedTuple):
     """The distinct rows of an update, [R, ...], and which of them were drawn."""
 
@@ -92,13 +152,12 @@ class Drawn(NamedTuple):
     """The weights of the drawn rows at each place, [G, k]."""
 
 
-class NetworkEngine(NetworkPrediction, WithDrawnRows):
+class NetworkWeights(NetworkPrediction, Weights):
     """The trunk and the heads of all questions, changed by drawn rows.
 
     Args:
         layout: the layout of the questions.
         trunk: the trunk, on its device.
-        width: the number of its outputs, 0 if it is not known yet.
         optimiser: a function that makes the optimiser.
         target_every: the number of updates between copies to the target network, or None.
         clip: the largest norm of the gradient that one question has for the features, or None.
@@ -112,7 +171,6 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
         self,
         layout: Layout,
         trunk: nn.Module,
-        width: int,
         optimiser: MakeOptimiser,
         target_every: int | None,
         clip: float | None,
@@ -131,8 +189,6 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
         self._number = _number(self.optimiser, network.heads)
         if self._number < 0:
             raise ValueError("the optimiser leaves out the heads, the first of its parameters")
-        if width:
-            self._widen(width)
         self.diverged = torch.zeros(len(layout), dtype=torch.bool, device=device)
         self._blocks = _blocks(layout.starts)
         self._group, self._cumulant, self._source = (
@@ -141,11 +197,11 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
         )
         self._scale = torch.as_tensor(layout.scale, dtype=self._dtype, device=device)
 
-    def see(self, states: Array) -> None:
+    def see(self, x: Array) -> None:
         """Find the width of the heads from the first states."""
-        if not self.network.width:
+        if not self.network.width and len(x):
             with evaluating(self.network), torch.no_grad():
-                self._widen(self._features(self.network, states[:1].copy()).shape[1] - 1)
+                self._widen(self._features(self.network, x[:1].copy()).shape[1] - 1)
 
     def _widen(self, width: int) -> None:
         """Give the heads their width, and whatever the optimiser keeps for them from the start."""
@@ -164,31 +220,31 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
     def _values(self, network: Headed, states: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         return self._features(network, states) @ network.heads.mT
 
+    def apply(self, columns: Arrays, drawn: DrawnRows, step_size: Floats | None) -> None:
+        """Apply U updates at all places, whatever they predict."""
+        everywhere = np.full(len(self._group), np.inf)
+        self.learn(columns, drawn, step_size, np.zeros(0, np.int64), lambda: everywhere)
+
     def learn(
         self,
         columns: Arrays,
-        batch: Batch,
-        step_size: Floats | None = None,
-        *,
-        paused: Ints | tuple[()] = (),
-        largest: Floats | float = np.inf,
-    ) -> None:
-        """Apply U updates, and find the places that diverge; they do not learn from then on.
+        drawn: DrawnRows,
+        step_size: Floats | None,
+        paused: Ints,
+        limits: Callable[[], Floats],
+    ) -> Bools:
+        """Apply U updates, and return the places that diverge, which do not learn from then on.
 
-        Args:
-            columns: the columns of the rows: x, x_next, cumulant [n, C], continuation [n, 1 + Z].
-            batch: the drawn rows and their weights.
-            step_size: None, because the optimiser has the step size.
-            paused: the places that do not learn.
-            largest: the largest possible return at each place, [G].
+        There is no step size, because the optimiser has it; see :class:`gvf.horde.weights.Weights`.
         """
         may_learn = np.ones(len(self._group), np.bool_)
-        may_learn[np.asarray(paused, np.int64)] = False
-        learns, limit = self._put(may_learn), self._put(np.full(may_learn.shape, largest))
-        for rows, w, drawn in zip(batch.rows, batch.w, batch.drawn, strict=True):
-            has_rows = self._put(drawn > 0)[self._group]
+        may_learn[paused] = False
+        learns, limit = self._put(may_learn), self._put(limits())
+        for rows, w, has_mass in zip(drawn.rows, drawn.w, drawn.has_mass, strict=True):
+            has_rows = self._put(has_mass > 0)[self._group]
             self.diverged |= self._update(columns, rows, w, learns & has_rows, limit)
             learns &= ~self.diverged
+        return self.diverged.cpu().numpy()
 
     def _update(
         self, columns: Arrays, rows: Ints, w: Floats, learns: Tensor, largest: Tensor
@@ -316,6 +372,8 @@ class NetworkEngine(NetworkPrediction, WithDrawnRows):
         buffer = io.BytesIO(arrays["torch"].tobytes())
         networks, optimiser = torch.load(buffer, map_location=self.device, weights_only=True)
         at = torch.as_tensor(places, device=self.device)
+        if not self.network.width:
+            self._widen(networks[0]["heads"].shape[1] - 1)
 
         def spread(rows: Tensor) -> Tensor:
             out = rows.new_zeros(self.network.heads.shape)

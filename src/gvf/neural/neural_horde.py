@@ -6,10 +6,11 @@ signals and pauses are the same; :mod:`gvf.neural.heads` has the part that learn
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack
 
 import numpy as np
 import torch
@@ -17,42 +18,70 @@ from numpy.typing import NDArray
 from torch import nn
 
 from gvf.common.arrays import Array, Floats
-from gvf.common.checks import brief, whole
+from gvf.common.checks import brief
 from gvf.corrections import IR, Correction
-from gvf.horde.group_draws import Batch, Pool
-from gvf.horde.horde import Horde, check_actions, check_arguments
-from gvf.horde.horde_core import Common, Core, HordeRows
-from gvf.horde.horde_diagnosis import HordeDiagnosis, diagnose_policies
-from gvf.horde.layout import Ints, Layout
-from gvf.horde.question_table import table_of
-from gvf.horde.watch import Watch
-from gvf.learners.linear_values import Form
-from gvf.learners.states import States
-from gvf.neural.heads import MakeOptimiser, NetworkEngine
+from gvf.horde.horde import OPTION_TEXTS, Horde, check_arguments
+from gvf.horde.horde_report import HordeDiagnosis, diagnose_policies
+from gvf.horde.shard import Shard
+from gvf.horde.signals import Form, Signals
+from gvf.learners.learner_options import (
+    WindowKeywords,
+    WindowOptions,
+    documents_options,
+    options_of,
+)
+from gvf.neural.heads import MakeOptimiser, NetworkChoice, NetworkWeights
 from gvf.neural.network_checks import as_device, check_options, check_precision, check_states
 from gvf.neural.neural_learner import in_words
 from gvf.neural.tensors import as_batch
-from gvf.policies import Policy
-from gvf.question import GVF, OnConflict, OnNaN
+from gvf.question import GVF
 from gvf.transition import Transitions, check_no_nan
-from gvf.window import Window
-
-_CHUNK = 16
-"""The number of transitions that are inserted together; the answers do not depend on it."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class NetworkOptions(Common):
-    """The arguments of :class:`NeuralHorde`, checked, without the questions."""
+@dataclass(frozen=True)
+class StatesOfNetwork:
+    """The representation of states for a network: the states themselves.
 
-    trunk: nn.Module
-    optimiser: MakeOptimiser
-    target_every: int | None
-    clip: float | None
-    mixed_precision: bool
-    device: torch.device
+    Args:
+        dtype: the precision of states that are no integers.
+    """
+
+    dtype: np.dtype[Any]
+    has_bounds = False
+
+    def of_states(self, states: Any) -> Array:
+        """Return states, of which the form is checked."""
+        as_batch(states)
+        return states
+
+    def of_transitions(self, transitions: Transitions, form: Form | None) -> tuple[Array, Array]:
+        """Return the states and the next states, of the form of earlier ones."""
+        x, x_next = (transitions[name] for name in ("state", "next_state"))
+        form = form or self.form(x)
+        check_states(x)
+        for name, states in (("state", x), ("next_state", x_next)):
+            check_no_nan(name, states)
+            kind, *shape = self.form(states)
+            if (np.dtype(kind).kind, *shape) != (np.dtype(form[0]).kind, *form[1:]):
+                raise ValueError(
+                    f"states must always have the same form; got {kind}[{', '.join(shape)}] and "
+                    f"{form[0]}[{', '.join(form[1:])}]"
+                )
+        return x, x_next
+
+    def form(self, x: Array) -> Form:
+        """Return the type and the shape of states."""
+        return x.dtype.name, *map(str, x.shape[1:])
+
+    def width(self, form: Form) -> int:
+        """Return how many numbers a state has."""
+        return math.prod(map(int, form[1:]))
+
+    def outside(self, states: Array) -> None:
+        """Return None, because there are no features with bounds."""
 
 
+@documents_options(WindowOptions, **OPTION_TEXTS)
 class NeuralHorde(Horde):
     """Many questions, answered by one network from one stream of off-policy transitions.
 
@@ -74,14 +103,7 @@ class NeuralHorde(Horde):
         optimiser: a function that makes an optimiser from parameters, such as
             ``partial(torch.optim.Adam, lr=1e-3)``.
         correction: as in :class:`gvf.Horde`.
-        behaviour: as in :class:`gvf.Horde`.
-        window: the number of recent transitions to keep, n.
-        batch_size: the number of transitions drawn for an update of a policy's questions, k.
-        update_every: the number of steps between updates.
-        warm_up: the number of steps before the first of these intervals begins.
-        on_conflict: as in :class:`gvf.Learner`.
-        on_nan: as in :class:`gvf.Horde`.
-        seed: the seed of the draws: anything that :class:`numpy.random.SeedSequence` accepts.
+        {options}
         target_every: the number of updates between copies of the network to a target network, which
             gives v(s'). By default the network itself gives v(s').
         clip: the largest norm of the gradient that one question has for the trunk's outputs. By
@@ -116,8 +138,7 @@ class NeuralHorde(Horde):
     """
 
     kind: ClassVar[str] = "neural horde"
-    engine = "local"
-    _core: NetworkCore
+    workers = None
 
     def __init__(
         self,
@@ -126,68 +147,67 @@ class NeuralHorde(Horde):
         optimiser: MakeOptimiser,
         correction: Correction = IR(),  # noqa: B008 (frozen)
         *,
-        behaviour: Policy | None = None,
-        window: int = 15_000,
-        batch_size: int = 16,
-        update_every: int = 1,
-        warm_up: int = 0,
-        on_conflict: OnConflict = "error",
-        on_nan: OnNaN = "error",
-        seed: Any = None,
         target_every: int | None = None,
         clip: float | None = None,
         device: str | torch.device = "cpu",
         mixed_precision: bool = False,
+        **options: Unpack[WindowKeywords],
     ) -> None:
-        check_arguments(questions, correction, behaviour, on_conflict, on_nan)
+        chosen = options_of(WindowOptions, self, options)
+        check_arguments(questions, correction)
         if not isinstance(trunk, nn.Module):
             raise TypeError(f"trunk must be a torch.nn.Module, got {brief(trunk)}")
         check_options(optimiser, target_every, clip)
-        self.behaviour, self.states = behaviour, States(on_nan)
         check_precision(trunk)
         double = any(weights.dtype == torch.float64 for weights in trunk.parameters())
-        options = NetworkOptions(
-            trunk=trunk,
-            optimiser=optimiser,
-            target_every=target_every,
-            clip=clip,
-            mixed_precision=mixed_precision,
-            device=as_device(device),
-            correction=correction,
-            behaviour=behaviour,
-            window=whole("window", window, 1),
-            batch_size=whole("batch_size", batch_size, 1),
-            update_every=whole("update_every", update_every, 1),
-            warm_up=whole("warm_up", warm_up, 0),
-            on_conflict=on_conflict,
-            on_nan=on_nan,
-            dtype=np.dtype(np.float64 if double else np.float32),
-            steps_per_call=None,
-            pool=Pool(os.cpu_count() or 1),
-            seed=seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed),
+        dtype = np.dtype(np.float64 if double else np.float32)
+        choice = NetworkChoice(
+            trunk, optimiser, target_every, clip, mixed_precision, as_device(device), dtype
         )
-        layout = Layout(questions, correction)
-        check_actions(layout, behaviour)
-        self._begin(NetworkCore(layout, options))
+        states, threads = StatesOfNetwork(dtype), os.cpu_count() or 1
+        self._make(questions, correction, chosen, states, choice, None, threads)
+
+    def _begin(self, signals: Signals, shard: Shard) -> None:
+        """Go on with these parts; the network is there from the start."""
+        super()._begin(signals, shard)
+        if shard.weights is None:
+            shard.start(dense=True)
+
+    def _values(self, states: Any) -> Floats:
+        x = self._signals.options.states.of_states(states)
+        self._weights.see(x)
+        return self._weights.predict(x)
+
+    @property
+    def _weights(self) -> NetworkWeights:
+        weights = self._shard.weights
+        assert isinstance(weights, NetworkWeights)
+        return weights
+
+    @property
+    def _choice(self) -> NetworkChoice:
+        choice = self._shards.options.weights
+        assert isinstance(choice, NetworkChoice)
+        return choice
 
     @property
     def trunk(self) -> nn.Module:
         """The trunk, on its device."""
-        return self._core.options.trunk
+        return self._choice.trunk
 
     @property
     def optimiser(self) -> torch.optim.Optimizer:
         """The optimiser of trunk and heads; :meth:`add` and :meth:`remove` make another."""
-        return self._core.engine.optimiser
+        return self._weights.optimiser
 
     @property
     def device(self) -> torch.device:
         """The device of the network."""
-        return self._core.options.device
+        return self._choice.device
 
     def weights(self, name: str) -> NDArray[Any]:
         """Return a copy of the head of a question, [d + 1], with the bias last."""
-        heads = self._core.engine.network.heads.detach()
+        heads = self._weights.network.heads.detach()
         return heads[self._place(name)].cpu().numpy().copy()
 
     def diagnose(self, name: str | None = None, **options: Any) -> HordeDiagnosis:
@@ -197,7 +217,7 @@ class NeuralHorde(Horde):
                 "a question of a NeuralHorde has no update of its own to diagnose; for the ratios "
                 "of all policies: diagnose()"
             )
-        return diagnose_policies(self._core, self._diagnosed())
+        return diagnose_policies(self._shard, self._diagnosed())
 
     def exported(self) -> dict[str, Any]:
         """Raise ValueError, because nothing that predicts can be written without the trunk."""
@@ -208,113 +228,17 @@ class NeuralHorde(Horde):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments that make a horde like this one, except seed and device."""
-        options = self._core.options
+        choice, shared = self._choice, self._shared_arguments()
         return {
-            "questions": table_of(self.questions),
-            "trunk": in_words(options.trunk),
-            "optimiser": self._core.engine.optimiser_as_made,
-            "correction": options.correction,
-            "behaviour": options.behaviour,
-            "window": options.window,
-            "batch_size": options.batch_size,
-            "update_every": options.update_every,
-            "warm_up": options.warm_up,
-            "on_conflict": options.on_conflict,
-            "on_nan": options.on_nan,
-            "target_every": options.target_every,
-            "clip": options.clip,
-            "mixed_precision": options.mixed_precision,
+            "questions": shared.pop("questions"),
+            "trunk": in_words(choice.trunk),
+            "optimiser": self._weights.optimiser_as_made,
+            **shared,
+            "target_every": choice.target_every,
+            "clip": choice.clip,
+            "mixed_precision": choice.mixed_precision,
         }
 
     def present_arguments(self) -> dict[str, Any]:
         """Return the arguments that ``repr`` shows, with their present values."""
         return {**self.arguments(), "questions": len(self.questions), "device": str(self.device)}
-
-
-class NetworkCore(Core):
-    """The core of a horde with a network as its engine.
-
-    The window keeps the states themselves. The engine is there from the start, and the first states
-    show the width of its heads.
-    """
-
-    options: NetworkOptions  # pyright: ignore[reportIncompatibleVariableOverride]
-    first_size = 1.0
-    engine: NetworkEngine  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    def __init__(self, layout: Layout, options: NetworkOptions) -> None:
-        super().__init__(layout, options)  # pyright: ignore[reportArgumentType]
-        self.start((options.dtype, 0))
-
-    def _check_memory(self) -> None:
-        """Leave it to PyTorch, because the width of the heads is not known."""
-
-    def _note_states(self, states: Array) -> None:
-        """Do nothing, because there are no features with bounds."""
-
-    @property
-    def outside_bounds(self) -> None:
-        """None, because there are no features with bounds."""
-
-    @property
-    def _watched_features(self) -> int:
-        return 0
-
-    @property
-    def _watch_kind(self) -> type[Watch]:
-        """The watch of predictions, which come from the device."""
-        return Watch
-
-    def start(self, form: Form) -> None:
-        """Make the engine and the window; the form has the width of the heads, 0 if unknown."""
-        options = self.options
-        engine = NetworkEngine(
-            self.layout,
-            options.trunk,
-            form[1],
-            options.optimiser,
-            options.target_every,
-            options.clip,
-            options.mixed_precision,
-            options.device,
-        )
-        self.steps_per_call = 1 if options.correction.draw.whole else _CHUNK
-        self.window = Window(options.window + self.steps_per_call - 1)
-        self.engine, self.form = engine, {form}  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    def values(self, states: Any) -> Floats:
-        """Return the values of states [m, ...] at all places, [m, G]."""
-        as_batch(states)  # checks the form
-        self._see(states)
-        return self.engine.predict(states)
-
-    def _see(self, states: Array) -> None:
-        """Find the width of the heads, if it is not known."""
-        if len(states):
-            self.engine.see(states)
-            self.form = {(self.options.dtype, self.engine.network.width)}
-
-    def _represented(self, transitions: Transitions) -> tuple[Array, Array]:
-        x, x_next = (transitions[name] for name in ("state", "next_state"))
-        known = self.window.columns.get("x")
-        known = x if known is None else known
-        check_states(x)
-        for name, states in (("state", x), ("next_state", x_next)):
-            check_no_nan(name, states)
-            if (states.shape[1:], states.dtype.kind) != (known.shape[1:], known.dtype.kind):
-                raise ValueError(
-                    f"states must always have the same form; got {states.dtype}"
-                    f"{list(states.shape[1:])} and {known.dtype}{list(known.shape[1:])}"
-                )
-        self._see(x)
-        return x, x_next
-
-    def _step_sizes(self, rows: HordeRows) -> None:
-        """Return None, because the optimiser has the step size."""
-
-    def _update(self, batch: Batch, step_size: Floats | None, paused: Ints) -> None:
-        """Apply a batch without the questions that pause, and note those that diverge."""
-        self.skipped += (batch.drawn == 0).sum(axis=0)
-        largest = self.pauses.largest_returns(self.updates * self.options.batch_size)
-        self.engine.learn(self.window.columns, batch, paused=paused, largest=largest)
-        self.pauses.diverged |= self.engine.diverged.cpu().numpy()

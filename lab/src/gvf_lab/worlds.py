@@ -1,4 +1,6 @@
-"""Logs whose truth is known: Four Rooms, CartPole and Pendulum.
+"""Worlds with logs whose truth is known: Four Rooms, CartPole and Pendulum.
+
+Experiments and benchmarks judge predictions in them.
 
 Every world has a discount of .9, so that other libraries can ask the same question. In Four Rooms a
 collision ends an episode, and true values are exact. In the others they are means of returns.
@@ -14,9 +16,9 @@ import gymnasium
 import numpy as np
 
 import gvf
-import gvf_lab
 from gvf.common.arrays import Array, Floats
 from gvf_lab.domain import TabularDomain, get
+from gvf_lab.truth import exact_values
 
 DISCOUNT = 0.9
 LIMIT = 100
@@ -83,7 +85,7 @@ def four_rooms() -> World:
     domain = get("four-rooms")
     assert isinstance(domain, TabularDomain)
     asked = domain.question("favoured-down")
-    values = gvf_lab.exact_values(domain.model, asked)
+    values = exact_values(domain.model, asked)
     stays = domain.model.reward[:, :, 0] == 0  # without a collision
     count = len(values)
     moves = np.zeros((count, count))
@@ -111,20 +113,44 @@ def four_rooms() -> World:
     )
 
 
-def leaning(states: Any) -> Any:
-    """Push to the side that the pole leans to, nine times out of ten."""
-    return np.where(states[:, 2:3] > 0, [0.1, 0.9], [0.9, 0.1])
+def pushes(states: Any, away: float = 0.1) -> Floats:
+    """Return the probabilities of pushing CartPole left and right, [m, 2].
+
+    The push is to the side that the pole leans to, but for a probability of pushing away from it.
+    """
+    return np.where(states[:, 2:3] > 0, [away, 1 - away], [1 - away, away])
+
+
+def leaning(away: float = 0.1) -> gvf.policies.Function:
+    """Return the policy of these pushes."""
+    return gvf.policies.Function(lambda states: pushes(states, away), actions=2)
+
+
+def cartpole_tiles(tilings: int = 8) -> gvf.features.TileCoder:
+    """Return features of CartPole's states, finer in the angle than in the place."""
+    low, high = [-2.4, -2.5, -0.21, -2.5], [2.4, 2.5, 0.21, 2.5]
+    return gvf.features.TileCoder(low, high, tiles=[2, 2, 6, 4], tilings=tilings)
+
+
+def mean_squared_error(truth: gvf.HeldOutReturns) -> Callable[[Floats], float]:
+    """Return the function from predictions of the states of returns to their squared error."""
+
+    def error(given: Floats) -> float:
+        estimate = truth.error(lambda _: given).mean_squared_value
+        assert estimate is not None
+        return estimate.value
+
+    return error
 
 
 def cartpole(states: int, rollouts: int) -> World:
     """Make CartPole: what is the reward of pushing to the side that the pole leans to?"""
-    low, high = [-2.4, -2.5, -0.21, -2.5], [2.4, 2.5, 0.21, 2.5]
     return _sampled(
         "CartPole",
         "CartPole-v1",
         gvf.policies.Fixed([0.4, 0.6]),
-        gvf.policies.Function(leaning, actions=2),
-        gvf.features.TileCoder(low, high, tiles=[2, 2, 6, 4], tilings=8),
+        leaning(),
+        cartpole_tiles(),
         2,
         states,
         rollouts,
@@ -176,11 +202,6 @@ def _sampled(
 
     truth, starts = sample(5 * LIMIT, states, rollouts), sample(1, states * rollouts // 2, 1)
 
-    def squared_error(given: Floats) -> float:
-        found = truth.error(lambda _: given).mean_squared_value
-        assert found is not None
-        return found.value
-
     noise = float(np.mean(truth.noise**2))
     start = starts.values
     return World(
@@ -191,7 +212,7 @@ def _sampled(
         features,
         features.tilings,
         truth.states,
-        squared_error,
+        mean_squared_error(truth),
         float(truth.values.var(ddof=1)) - noise,
         float(start.mean()),
         float(start.std(ddof=1) / np.sqrt(len(start))),
