@@ -187,16 +187,16 @@ def test_a_batch_that_is_refused_leaves_the_trace_as_it_was():
     learner, straight = (make(correction=gvf.corrections.EmphaticIR(), **options) for _ in range(2))
     for one in (learner, straight):
         one.observe(WALK[:7])
-    learner.equations._make_room = refuse
+    learner.equations.add = refuse
     with pytest.raises(ValueError, match="no room"):
         learner.observe(WALK[7:20])
-    del learner.equations._make_room
+    del learner.equations.add
     for one in (learner, straight):
         one.observe(WALK[7:])
     np.testing.assert_array_equal(learner.weights, straight.weights)
 
 
-def refuse(count):
+def refuse(rows, weights):
     raise ValueError("no room")
 
 

@@ -6,7 +6,7 @@ A learner of that log, with the whole of it as its window, draws row i in propor
 
 N_i being the count of row i's unit and p_i the mass of the row, and weighs a batch by the means of
 that log. A replicate does the same with the rows of the log itself, which all replicates share
-(:mod:`gvf.intervals.whole_log`), in the loop of all learners (:mod:`gvf.learners.update_loop`). It
+(:mod:`gvf.intervals.whole_log`, :mod:`gvf.intervals.replicate_learner`). It
 has weights, masses, means and a stream of draws of its own. So replicates differ by their draws, as
 learners of different logs do, and a row is never more than a row of a batch: a step is not larger
 than that of the learner. As their step size falls and their updates grow in number, replicates tend
@@ -22,24 +22,18 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from threading import Lock
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numba import njit
 
 from gvf.common.arrays import Array, Bools, Floats
+from gvf.intervals.replicate_learner import Replicate
 from gvf.intervals.resampling import Units, counts
 from gvf.intervals.whole_log import WholeLog
 from gvf.jobs import Interrupted, Job, Stop
 from gvf.learners.learner import Learner
-from gvf.learners.update_loop import compiled_loop
 from gvf.log import Log
-from gvf.sampling import xoshiro
-from gvf.sampling.alias_table import alias_draw, alias_table
-from gvf.sampling.prefix_sums import CAPACITY
-from gvf.updates.update import LearnerState
 
 Method = Literal["td", "lstd"]
 _SECONDS = 0.1
@@ -50,79 +44,6 @@ _PREPARED = 2
 
 def _never() -> bool:
     return False
-
-
-@njit(cache=True)
-def draw_copies(masses, mass, means, function, state, slots):
-    """Draw rows in proportion to their masses times the counts of their units.
-
-    A kernel that draws, as in :mod:`gvf.window.buffer`. The nodes are the means, an alias table
-    (shares, then each row with its alias) and a stream, by their bits.
-    """
-    n, nodes = masses.place[CAPACITY], masses.nodes
-    table = means.size
-    means[:] = nodes[:table]
-    if means[-1] == 0.0:
-        return 0.0
-    share, rows = nodes[table : table + n], nodes[table + n : table + 3 * n]
-    stream = nodes[table + 3 * n :].view(np.uint64)
-    alias_draw(share, rows.view(np.int64).reshape((n, 2)), stream, slots)
-    return 1.0
-
-
-@njit(cache=True)
-def take_copies(masses, mass, means, function, state, slots):
-    """Take every row as often as its unit counts. The nodes are the means and the slots."""
-    means[:] = masses.nodes[: means.size]
-    slots[:] = masses.nodes[means.size :].view(np.int64)
-    return 1.0
-
-
-class Replicate:
-    """A replicate that learns.
-
-    Args:
-        whole: the whole log.
-        copies: the count of each unit, [units].
-        seed: the seed of the draws.
-
-    Attributes:
-        state: the arrays that learning changes.
-    """
-
-    def __init__(self, whole: WholeLog, copies: Array, seed: Any) -> None:
-        buffer, values = whole.buffer, whole.values
-        self.state = LearnerState(*(array.copy() for array in values.state))
-        times, correction = copies[whole.unit], buffer.correction
-        mass, inputs = times * whole.masses, buffer.inputs
-        means = np.array([*((times * row).sum() for row in inputs), mass.sum()]) / times.sum()
-        place = np.array([len(times), 0, times.sum()], np.int64)
-        draw, parts = draw_copies, [means]
-        if correction.draw.whole:
-            draw = take_copies
-            parts.append(np.repeat(np.arange(len(times)), times).view(np.float64))
-        elif mass.any():
-            share, rows = alias_table(mass)
-            stream = xoshiro.streams(1, seed)[0]
-            parts += [share, rows.ravel().view(np.float64), stream.view(np.float64)]
-        masses = buffer.masses._replace(place=place, nodes=np.concatenate(parts))
-        dense = whole.experience.x.dtype.kind == "f"
-        loop = compiled_loop(dense, correction, values.update_rule, buffer.write, draw)
-        no_columns = {name: column[:0] for name, column in whole.columns.items()}
-        no_rows = np.empty((correction.rows, 0)), np.empty(0), correction.parameters
-        experience = whole.experience, values.experience(no_columns)
-        counters = np.zeros(3, np.int64)
-        self._loop = partial(loop, (self.state, *experience, masses, no_rows, counters))
-        self._draws = buffer.mass, whole.learner.schedule.batch_size
-
-    @property
-    def weights(self) -> Floats:
-        """The weights, [rows]."""
-        return self.state.weights[:, 0]
-
-    def learn(self, updates: int) -> None:
-        """Do a number of updates."""
-        self._loop((*self._draws, 1, 0, 0, 0, updates))
 
 
 def learned(replicate: Replicate, updates: int, stop: Stop = _never) -> tuple[Floats, Floats]:

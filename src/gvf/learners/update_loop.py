@@ -5,9 +5,9 @@
 There are two versions. :func:`observe` is in Python and works for every value function.
 :func:`compiled_loop` gives the same bits for linear values without returning to Python between
 rows. It takes the kernels that write, draw, weigh, refresh and update as arguments, so one compiled
-loop serves all corrections and updates. It also serves the replicates of a bootstrap, which draw
-from rows that are all there (:mod:`gvf.intervals.replicates`). Hordes and studies have loops of
-their own, because they draw for many at once (:mod:`gvf.horde.group_draws`) or beforehand.
+loop serves all corrections and updates. Replicates, hordes and studies have loops of their own:
+they draw from rows that never change (:mod:`gvf.intervals.replicate_learner`), for many questions
+at once (:mod:`gvf.horde.group_draws`), or beforehand.
 """
 
 from __future__ import annotations

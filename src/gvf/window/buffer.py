@@ -57,7 +57,7 @@ class Masses(NamedTuple):
     rings: Floats
     """A ring for each input, and one for the masses if they need one: float64[C or C + 1, ...]."""
     nodes: Floats
-    """A sum tree of masses that change, or what another draw kernel needs; empty otherwise."""
+    """A sum tree of masses that change; empty otherwise."""
 
 
 def masses_type() -> types.NamedTuple:
@@ -86,8 +86,7 @@ def write_rings_and_tree(masses, inputs, p, i):
 
 
 # Kernels that draw slots [k] with the numbers of a NumPy Generator (its function and state). They
-# return 1, or 0 if the window has no mass. The means [C + 1] are those that `write_means` writes; a
-# kernel that draws by other masses than the window's writes the means of its own.
+# return 1, or 0 if the window has no mass. The means [C + 1] are those that `write_means` writes.
 
 
 @njit(cache=True)
