@@ -441,7 +441,7 @@ def test_a_horde_made_from_a_file_goes_on_to_the_last_bit(correction, tmp_path):
     assert isinstance(second, gvf.Horde)
     assert repr(second) == repr(first)
     assert second.names == first.names
-    before, layout = first._core.layout, second._core.layout
+    before, layout = first._layout, second._layout
     assert layout.groups == before.groups
     banks = {id(getattr(question.policy, "bank", None)) for question in second.questions}
     assert len(banks) == 2  # one, and None

@@ -137,7 +137,7 @@ class LinkedRows(NamedTuple):
 
 
 _RESTART, _LOOSE, _KNOWN, _LEFT, _FLAGS = range(5)
-"""What is known of a stream: its next row begins anew; the first row of another source may come
+"""The flags of a stream: its next row begins anew; the first row of another source may come
 next; the next state is known; an episode was left before its end."""
 _GOOD, _COMES_BACK, _DOES_NOT_FOLLOW = range(3)  # the verdicts of the loop
 REMEDY = (

@@ -47,7 +47,7 @@ KINDS = {
 def made(kind="tiles", questions=None, **options):
     features, update = KINDS[kind]
     options = {"window": 40, "batch_size": 4, "seed": 0, "behaviour": BEHAVIOUR, **options}
-    if "workers" not in options:
+    if options.get("workers") is None:
         options["threads"] = 1
     return gvf.Horde(questions or asked(6), features, update, **options)
 
@@ -313,7 +313,8 @@ def test_added_questions_leave_out_rows_that_they_do_not_know(dumb, correction):
     # A cumulant of its own, which rows before do not have.
     new = [replace(q, cumulant=lambda t: 1.0 + t.reward, name=f"{q.name}, more") for q in first]
     hordes = [
-        made(questions=first, correction=correction, **kw) for kw in ({}, {"workers": RayCluster()})
+        made(questions=first, correction=correction, workers=place)
+        for place in (None, RayCluster())
     ]
     for horde in hordes:
         feed(horde, data[:50])
@@ -326,8 +327,8 @@ def test_a_failed_observation_is_sent_to_nobody(dumb):
     dumb()
     data = stream(40, states=0, ends=0.0)
     alone, several = (
-        made(correction=gvf.corrections.EmphaticIR(0.5), **options)
-        for options in ({}, {"workers": RayCluster()})
+        made(correction=gvf.corrections.EmphaticIR(0.5), workers=place)
+        for place in (None, RayCluster())
     )
     for horde in (alone, several):
         feed(horde, data[:20])

@@ -24,7 +24,7 @@ class Row(NamedTuple):
     names: str
     """Names of figures, divided by spaces."""
     place: str
-    """Where they stand."""
+    """The place of the figures in the paper."""
     module: str
     """The module that has them."""
 

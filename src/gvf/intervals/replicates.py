@@ -170,7 +170,7 @@ class ReplicateArguments:
 
 
 class ReplicateWork:
-    """What does jobs: the work of a job is the number of a learner, and that of a replicate.
+    """Do jobs, whose work is the number of a learner and that of a replicate.
 
     Any process can do it. Each prepares the log for a learner when it does the first of its jobs.
 

@@ -1,4 +1,4 @@
-"""What the paper's studies share: grids of step sizes and gaps, and how a study gets its settings.
+"""Grids of step sizes and gaps of the paper's studies, and how a study gets its settings.
 
 A study by name is a function of the protocol. The protocol "paper" follows the paper's text, with
 correct true values; "authors" has the settings that reproduce its authors' curves. A step size
