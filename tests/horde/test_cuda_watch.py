@@ -48,7 +48,7 @@ def both(dtype, count, rupee, questions=None):
 
 
 def assert_equal_watches(watches, dtype):
-    here, there = (watch.arrays() for watch in watches)
+    here, there = (watch.state_dict() for watch in watches)
     assert here.keys() == there.keys()
     for name in here:
         np.testing.assert_allclose(

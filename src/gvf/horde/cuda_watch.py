@@ -41,7 +41,7 @@ class DeviceWatch(Watch):
     def look(  # pyright: ignore[reportIncompatibleMethodOverride]
         self, columns: Arrays, steps: int, weights: TorchWeights, ratios: Floats, resting: Ints
     ) -> None:
-        """Look at the newest L rows in order, with the present weights of an weights.
+        """Look at the newest L rows in order, with the present weights.
 
         The copies of the columns on the device are read, and nothing waits for the device.
         """
