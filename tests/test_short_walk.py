@@ -5,6 +5,7 @@ The rule by which files and turns back are counted stands in :mod:`walks`.
 
 from __future__ import annotations
 
+from importlib import import_module
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -117,3 +118,92 @@ def test_a_log_and_a_question_become_an_answer_by_a_short_way() -> None:
     assert len(walk.files) <= COMMAND_FILES, walk
     assert len(walk.turns) <= COMMAND_TURNS, walk
     assert any(file == "answers/write_answer.py" for file in walk.files)
+
+
+NEAR = """
+from threading import Thread
+
+from far import Box, back, door
+
+def way():
+    _private()
+    Box().open()
+    near()
+    thread = Thread(target=in_thread)
+    thread.start()
+    thread.join()
+    near()
+
+def _private():
+    return [door() for _ in range(2)]
+
+def near():
+    back()
+
+def in_thread():
+    pass
+"""
+FAR = """
+from common.tool import tool
+from outside import Shop
+
+class Box:
+    def __init__(self):
+        self.size = 1
+
+    def open(self):
+        tool()
+        return Shop().sell()
+
+def back():
+    pass
+
+def door():
+    pass
+"""
+OUTSIDE = """
+class Shop:
+    def sell(self):
+        return inner()
+
+def inner():
+    pass
+"""
+
+
+def test_a_walk_of_known_length_is_counted_exactly(
+    own_modules: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    house = tmp_path / "house"
+    (house / "common").mkdir(parents=True)
+    (house / "near.py").write_text(NEAR)
+    (house / "far.py").write_text(FAR)
+    (house / "common" / "tool.py").write_text(
+        "def tool():\n    from outside import inner\n    inner()\n"
+    )
+    (tmp_path / "outside.py").write_text(OUTSIDE)
+    monkeypatch.syspath_prepend(str(house))
+    near = import_module("near")
+    both = {"house": f"{house}/", "next_door": f"{tmp_path}/"}
+    walk = walk_of(near.way, **both)
+    assert walk.functions == [
+        ("near.py", "way"),
+        ("far.py", "door"),
+        ("far.py", "Box.open"),
+        ("near.py", "near"),
+        ("far.py", "back"),
+        ("near.py", "in_thread"),
+    ]
+    assert walk.files == ["near.py", "far.py"]
+    assert walk.turns == [("near.py", "near"), ("far.py", "back"), ("near.py", "in_thread")]
+    assert walk.doors == [("outside.py", "Shop", "far.py")]
+    every = walk_of(near.way, **both, with_private=True, left_out=()).functions
+    assert {name for _, name in every} >= {"_private", "Box.__init__", "tool"}
+    part = walk_of(
+        near.way,
+        **both,
+        begins=lambda frame: frame.f_code.co_name == "near",
+        is_done=lambda: True,
+    )
+    assert part.functions == [("near.py", "near"), ("far.py", "back")]
+    assert part.doors == []
