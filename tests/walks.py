@@ -5,12 +5,16 @@ tools of ``gvf.common``, and what belongs to the function that calls it: parts o
 (comprehensions, lambdas), private functions of a module, and methods of Python's own syntax, such
 as ``len(rows)``. A file is passed if a function of it is in the walk. A turn back is a step to a
 new function in a file that was passed before, and left: there the reader has to find the place
-again. To come back to a function is none.
+again. To come back to a function is none. Threads that begin in between belong to the walk.
+
+A door is a function or class of another house that the walk calls directly: a reader takes its
+docstring for it and does not enter.
 """
 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -22,9 +26,13 @@ _HOUSE = f"{Path(gvf.__file__ or '').parent}/"
 
 
 class Walk(NamedTuple):
-    """A walk: files and functions in the order in which they were entered first."""
+    """A walk: files and functions in the order in which they were entered first, and doors.
+
+    A door has its file, its name, and the file from which it was called first.
+    """
 
     functions: list[tuple[str, str]]
+    doors: list[tuple[str, str, str]]
 
     @property
     def files(self) -> list[str]:
@@ -56,6 +64,9 @@ def walk_of(
     begins: Callable[[FrameType], bool] = lambda frame: True,
     is_done: Callable[[], bool] = lambda: False,
     house: str = _HOUSE,
+    next_door: str = "",
+    with_private: bool = False,
+    left_out: tuple[str, ...] = ("common/",),
 ) -> Walk:
     """Follow a call.
 
@@ -64,8 +75,12 @@ def walk_of(
         begins: a function of frames that returns True where the walk begins.
         is_done: a function that returns True once the effect is there, which ends the walk.
         house: the folder whose files count.
+        next_door: the folder of the house whose functions are doors.
+        with_private: True if private functions, methods of syntax and parts of functions count too.
+        left_out: how the names of files and folders begin that do not count.
     """
     functions: dict[tuple[str, str], None] = {}
+    doors: dict[tuple[str, str], str] = {}
     state = {"begun": False, "done": False}
 
     def follow(frame: FrameType, event: str, _: Any) -> None:
@@ -79,14 +94,23 @@ def walk_of(
             return
         file, name = frame.f_code.co_filename, frame.f_code.co_qualname
         belongs = "<" in name or name.startswith("_") or ".__" in name
-        if file.startswith(house) and not belongs:
+        if file.startswith(house):
             place = file.removeprefix(house)
-            if not place.startswith("common/"):
+            if (with_private or not belongs) and not place.startswith(left_out):
                 functions.setdefault((place, name))
+        elif next_door and file.startswith(next_door):
+            caller = frame.f_back.f_code.co_filename if frame.f_back else ""
+            place, room = file.removeprefix(next_door), caller.removeprefix(house)
+            if caller.startswith(house) and not (
+                place.startswith(left_out) or room.startswith(left_out)
+            ):
+                doors.setdefault((place, name.split(".")[0]), room)
 
+    threading.setprofile(follow)
     sys.setprofile(follow)
     try:
         call()
     finally:
         sys.setprofile(None)
-    return Walk(list(functions))
+        threading.setprofile(None)
+    return Walk(list(functions), [(*door, caller) for door, caller in doors.items()])
