@@ -184,7 +184,7 @@ def test_a_walk_of_known_length_is_counted_exactly(
     (tmp_path / "outside.py").write_text(OUTSIDE)
     monkeypatch.syspath_prepend(str(house))
     near = import_module("near")
-    both = {"house": f"{house}/", "next_door": f"{tmp_path}/"}
+    both: dict[str, Any] = {"house": f"{house}/", "next_door": f"{tmp_path}/"}
     walk = walk_of(near.way, **both)
     assert walk.functions == [
         ("near.py", "way"),
