@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gvf
-from gvf.updates.default_step_size import default_step_sizes
+from gvf.updates.default_step_size import default_step_sizes, squared_lengths
 
 K, M = 4, 30
 
@@ -34,8 +34,9 @@ def test_the_default_step_size_is_the_smallest_that_a_row_allows(
             expected[g, i] = step_size
 
     def sizes(inputs, p, smallest, rows=slice(None)):
+        lengths = squared_lengths(x[rows], x_next[rows])
         return default_step_sizes(
-            rule, correction, x[rows], x_next[rows], inputs, p, batch_size=K, smallest=smallest
+            rule, correction, lengths, inputs, p, batch_size=K, smallest=smallest
         )
 
     together = sizes(inputs, p, smallest)

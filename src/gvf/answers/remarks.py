@@ -192,7 +192,7 @@ class Costly:
 def _percent(share: float) -> str:
     """Write a share of a half width, which may be close to nothing."""
     most = MOST_SHOWN
-    return f"{100 * share:.0f} %" if share <= most else f"more than {100 * most:,.0f} %"
+    return percent(share, ".0f") if share <= most else f"more than {percent(most, ',.0f')}"
 
 
 Remark = Unfinished | FeaturesMatter | Tied | Faster | Diverged | FewEvents

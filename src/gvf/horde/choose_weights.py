@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from gvf.common.arrays import Floats
 from gvf.common.checks import brief, check_choice
 from gvf.horde.active_weights import ActiveWeights
 from gvf.horde.dense_weights import DenseWeights
@@ -101,18 +100,14 @@ class LinearWeights:
         return 0.0
 
     @property
-    def chooses_step_size(self) -> bool:
-        """True if the update has no step size of its own."""
-        return self.update.chooses_step_size
+    def step_size_rule(self) -> Update | None:
+        """The update, if it has no step size of its own."""
+        return self.update if self.update.chooses_step_size else None
 
     @property
     def on_device(self) -> bool:
         """True if predictions stay on a GPU."""
         return not self.device.is_cpu
-
-    def default_step_sizes(self, lengths: Floats, weights: Floats, batch_size: int, /) -> Floats:
-        """Return the update's default step size for features and for weights in a batch."""
-        return self.update.default_step_size(lengths, weights, batch_size)
 
     def new_watch(self, layout: Layout, rows: int) -> Watch:
         """Make a watch of the device that has the weights."""

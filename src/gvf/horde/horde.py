@@ -172,7 +172,7 @@ class Horde(Trained[HordeReport]):
             window=window,
             on_conflict=chosen.on_conflict,
             on_nan=chosen.on_nan,
-            needs_lengths=weights.chooses_step_size,
+            needs_lengths=weights.step_size_rule is not None,
         )
         shard_options = ShardOptions(
             weights=weights,

@@ -18,6 +18,7 @@ from gvf.common.arrays import Array, Floats
 from gvf.common.page_parts import css, templates
 from gvf.common.plot_style import embed
 from gvf.common.version import __version__
+from gvf.estimate import percent
 from gvf.horde import horde_plots
 from gvf.horde.horde_report import HordeDiagnosis, PolicyDiagnosis, unchecked_text
 from gvf.horde.horde_returns import HordeReturnError, followed, returns_along
@@ -357,7 +358,7 @@ def _policies(policies: Sequence[PolicyDiagnosis], names: Sequence[str]) -> list
                 "Effective sample size": f"{statistics.effective_sample_size:,.0f} ({share:.2g} %)",
                 "Mean ratio": f"{statistics.mean_ratio:.3g} ± {statistics.mean_ratio_error:.2g}",
                 "Largest ratio": f"{statistics.max_ratio:.3g}",
-                "Zeros": f"{100 * statistics.zero_ratios:.0f} %",
+                "Zeros": percent(statistics.zero_ratios, ".0f"),
                 "Skipped updates": f"{diagnosed.skipped:,}",
             }
         )

@@ -30,6 +30,8 @@ from gvf.horde.weights import Weights
 from gvf.learners.learner_report import FEWEST
 from gvf.learners.saved_state import group
 from gvf.sampling.prefix_sums import SIZE
+from gvf.updates import Update
+from gvf.updates.default_step_size import default_step_sizes
 from gvf.window import Window
 
 _AXES = {
@@ -76,8 +78,8 @@ class WeightsChoice(Protocol):
         ...
 
     @property
-    def chooses_step_size(self) -> bool:
-        """True if the step size depends on the features."""
+    def step_size_rule(self) -> Update | None:
+        """The update whose default step size is used; None if the step size is an argument."""
         ...
 
     @property
@@ -91,10 +93,6 @@ class WeightsChoice(Protocol):
 
     def new_watch(self, layout: Layout, rows: int) -> Watch:
         """Make a watch that looks at so many rows."""
-        ...
-
-    def default_step_sizes(self, lengths: Floats, weights: Floats, batch_size: int, /) -> Floats:
-        """Return the default step size for features and for weights in a batch."""
         ...
 
     def new_weights(
@@ -288,20 +286,14 @@ class Shard:
 
         Return None if the update has a step size.
         """
-        if rows.lengths is None:
+        options, rule = self.options, self.options.weights.step_size_rule
+        if rule is None:
             return None
-        options, (groups, m) = self.options, rows.p.shape
-        inputs, p = rows.inputs.reshape(len(rows.inputs), -1), rows.p.ravel()
-        # The weight in a batch of copies of one row, when the means of the window are 1.
-        alone = np.repeat(np.arange(p.size)[:, None], options.batch_size, axis=1)
-        means = np.ones((p.size, len(inputs) + 1))
-        weight = options.correction.weigh_rows(inputs, p, alone, means)[:, 0]
-        weight[(p == 0.0) | np.isnan(weight)] = 0.0  # never drawn
-        step_sizes = options.weights.default_step_sizes(
-            np.tile(rows.lengths, groups), np.abs(weight), options.batch_size
-        ).reshape(groups, m)
-        step_sizes[:, 0] = np.minimum(step_sizes[:, 0], self.step_size)
-        falling = np.minimum.accumulate(step_sizes, axis=1)
+        assert rows.lengths is not None
+        falling = default_step_sizes(
+            rule, options.correction, rows.lengths, rows.inputs, rows.p,
+            batch_size=options.batch_size, smallest=self.step_size,
+        )  # fmt: skip
         self.step_size = falling[:, -1].copy()
         return np.where(np.isfinite(falling), falling, 0.0).T.copy()
 

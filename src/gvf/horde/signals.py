@@ -32,6 +32,7 @@ from gvf.policies import Policy, Uniform
 from gvf.question import GVF, OnConflict, OnNaN, unusable
 from gvf.rows import Origin
 from gvf.transition import Transitions, without_last_states
+from gvf.updates.default_step_size import squared_lengths
 
 Form = tuple[str, ...]
 """The type and the width of what the window keeps of a state."""
@@ -245,7 +246,7 @@ class Signals:
             p = options.correction.masses(inputs.reshape(len(inputs), -1)).reshape(ratios.shape)
             columns = {"x": x, "x_next": x_next, "cumulant": cumulant, "continuation": continuation}
             columns = {name: self.rounded(column) for name, column in columns.items()}
-            lengths = _lengths(x, x_next) if options.needs_lengths else None
+            lengths = squared_lengths(x, x_next) if options.needs_lengths else None
             course, courses = self.courses.follow(transitions)
             self.begin(x, shard)
             rows = ManyRows(columns, inputs, p, lengths, course, self.history.largest)
@@ -353,10 +354,3 @@ class Signals:
 
     def __reduce__(self) -> Any:
         return type(self).restored, (self.layout, self.options, self.state_dict())
-
-
-def _lengths(x: Array, x_next: Array) -> Floats:
-    """Return the larger squared length of each row's features, or the number of active ones."""
-    if x.dtype.kind == "f":
-        return np.maximum(*(np.einsum("ij,ij->i", f, f) for f in (x, x_next)))
-    return np.full(len(x), x.shape[1], np.float64)

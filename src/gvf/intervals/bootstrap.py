@@ -120,9 +120,10 @@ def bootstrap(
         if events.few:
             raise TooFewEventsError(events)
     numbers = range(replicates + 1)
+    questions = [str(part.question) for part in learners]
     jobs = [
-        Job(f"replicate {number} of {part.question}", work=(g, number))
-        for g, part in enumerate(learners)
+        Job(f"replicate {number} of {question}", work=(g, number))
+        for g, question in enumerate(questions)
         for number in numbers
     ]
     work, waiting = ReplicateWork(job, learners), [dict[int, Halves]() for _ in learners]
@@ -135,7 +136,7 @@ def bootstrap(
         while len(results) < len(learners) and len(waiting[len(results)]) == len(numbers):
             ready = waiting[len(results)]
             computed = [ready.pop(number) for number in numbers]
-            results.append(job.collect(work.whole(len(results)), numbers, computed))
+            results.append(job.collect(work.whole(len(results)), computed))
 
     do_jobs(jobs, work, finish, place=place, title="bootstrap", total=len(jobs), progress=progress)
     names = learner.names if isinstance(learner, Horde) else None

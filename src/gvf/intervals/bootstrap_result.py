@@ -26,6 +26,7 @@ from gvf.common import checkpoint, describe
 from gvf.common.arrays import Bools, Floats
 from gvf.common.checks import is_number
 from gvf.common.fields import as_states
+from gvf.estimate import percent
 from gvf.features import FeatureMap
 from gvf.learners.linear_values import LinearPrediction
 from gvf.policies import DiscretePolicy
@@ -308,7 +309,7 @@ class BootstrapResult:
 
     def __repr__(self) -> str:
         asked = f"{len(self.questions)} questions" if self.horde else self.questions[0]
-        notes = [f"{100 * self.level:g} %, {self.replicates} replicates of {self.units}"]
+        notes = [f"{percent(self.level, 'g')}, {self.replicates} replicates of {self.units}"]
         notes.append(self.method)
         if self.empty:
             notes.append(f"{self.empty} replicates without mass")

@@ -111,10 +111,14 @@ class Replicates:
 
 
 class Halves(NamedTuple):
-    """The weights of a replicate after half of its updates, and after all, float64[rows] each."""
+    """The weights of a replicate after half of its updates, and after all, float64[rows] each.
+
+    `is_empty` is True if the replicate has no row of positive mass.
+    """
 
     halfway: Floats
     weights: Floats
+    is_empty: bool
 
 
 @dataclass(frozen=True)
@@ -134,29 +138,28 @@ class ReplicateArguments:
     def one(self, whole: WholeLog, number: int, stop: Stop) -> Halves:
         """Compute a replicate, unless it should stop."""
         copies = counts(len(whole.units), [number], self.seed)[:, 0]
+        is_empty = not copies[whole.units_with_mass].any()
         if self.method == "td":
             seed = np.random.SeedSequence([self.seed, number]).spawn(1)[0]
-            return Halves(*learned(Replicate(whole, copies, seed), self._updates(whole), stop))
+            halves = learned(Replicate(whole, copies, seed), self._updates(whole), stop)
+            return Halves(*halves, is_empty)
         if stop():
             raise Interrupted
         solution = solved(whole, copies)
-        return Halves(solution, solution)
+        return Halves(solution, solution, is_empty)
 
     def _updates(self, whole: WholeLog) -> int:
         update_every = whole.learner.schedule.update_every
         return len(whole.buffer) * self.epochs // update_every if self.method == "td" else 0
 
-    def collect(
-        self, whole: WholeLog, numbers: Sequence[int], computed: Sequence[Halves]
-    ) -> Replicates:
+    def collect(self, whole: WholeLog, computed: Sequence[Halves]) -> Replicates:
         """Put replicates together, with what the log says of them."""
-        units, updates = len(whole.units), self._updates(whole)
+        updates = self._updates(whole)
         weights = np.stack([each.weights for each in computed], axis=1)
-        rows = np.bincount(whole.unit, whole.masses > 0.0, units)
         return Replicates(
             weights=weights,
             updates=updates,
-            empty=int((rows @ counts(units, numbers, self.seed) == 0).sum()),
+            empty=sum(each.is_empty for each in computed),
             known=whole.known,
             halfway=np.stack([each.halfway for each in computed], axis=1),
             diverged=whole.diverged(weights, updates),
@@ -166,7 +169,7 @@ class ReplicateArguments:
         """Compute some replicates of a learner, by their numbers, unless it should stop."""
         whole = self.prepare(learner)
         computed = [self.one(whole, number, stop) for number in numbers]
-        return self.collect(whole, numbers, computed)
+        return self.collect(whole, computed)
 
 
 class ReplicateWork:

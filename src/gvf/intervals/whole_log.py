@@ -129,6 +129,11 @@ class WholeLog:
         return self.buffer.correction.masses(self.buffer.inputs)
 
     @cached_property
+    def units_with_mass(self) -> Array:
+        """The units with a row of positive mass, int64[count]."""
+        return np.unique(self.unit[self.masses > 0.0])
+
+    @cached_property
     def shares(self) -> Floats:
         """The share p w of every row in the mean update, with the whole log as a batch, [n]."""
         correction, inputs, p = self.buffer.correction, self.buffer.inputs, self.masses

@@ -11,6 +11,7 @@ import numpy as np
 
 from gvf.common.arrays import Floats
 from gvf.common.divergence import DIVERGED, largest_return
+from gvf.estimate import percent
 from gvf.findings import Code, Finding, sentence
 from gvf.ratios import STANDARD_ERRORS_OF_STREAM
 
@@ -141,7 +142,7 @@ class BaseReport:
             return "ratios and effective sample size unknown (the behaviour is not known)"
         return (
             f"mean ratio {self.mean_ratio:.3g}, max {self.max_ratio:.3g}, "
-            f"{100 * self.zero_ratios:.0f} % zeros, "
+            f"{percent(self.zero_ratios, '.0f')} zeros, "
             f"effective sample size {self.effective_sample_size:.4g}"
             f"{'; ratios are estimated' if self.estimated else ''}"
         )
@@ -160,11 +161,11 @@ class BaseReport:
             case Problem.OUTSIDE_BOUNDS:
                 return clipped(self.outside_bounds or 0.0)
             case Problem.OUTSIDE_RETURNS:
-                share = 100 * max(self.outside_returns[lane] for lane in self._wide)
+                share = percent(max(self.outside_returns[lane] for lane in self._wide), ".0f")
                 lanes = f" in lanes {self._wide}" if len(self.outside_returns) > 1 else ""
                 low, high = self.return_range
                 return (
-                    f"{share:.0f} % of predictions{lanes} are outside twice the range of possible "
+                    f"{share} of predictions{lanes} are outside twice the range of possible "
                     f"returns, {low:.3g} to {high:.3g}: {self.remedy}"
                 )
             case Problem.ENDLESS:

@@ -25,7 +25,7 @@ from gvf.policies import DiscretePolicy, Policy
 from gvf.sampling.random_streams import addresses
 from gvf.sampling.ratio_ring import Slots
 from gvf.transition import Transitions, check_no_nan
-from gvf.updates.default_step_size import default_step_sizes
+from gvf.updates.default_step_size import default_step_sizes, squared_lengths
 from gvf.updates.linear_kernels import Experience, td_errors, values
 from gvf.updates.update import Update
 from gvf.window import Window
@@ -187,9 +187,9 @@ class LinearValues:
         if not self._chooses_step_size:
             self._observe(buffer, rows, schedule)
             return
-        columns = rows.columns["x"], rows.columns["x_next"], rows.inputs, rows.p
+        lengths = squared_lengths(rows.columns["x"], rows.columns["x_next"])
         falling = default_step_sizes(
-            self.update_rule, buffer.correction, *columns,
+            self.update_rule, buffer.correction, lengths, rows.inputs, rows.p,
             batch_size=schedule.batch_size, smallest=self.step_size or np.inf,
         )  # fmt: skip
         step_size = np.where(np.isfinite(falling), falling, 0.0)

@@ -105,7 +105,8 @@ class NetworkChoice:
     dtype: np.dtype[Any]
     size = 0  # nobody knows the width of the heads before the first states
     first_size = 1.0
-    chooses_step_size = on_device = False
+    on_device = False
+    step_size_rule = None
 
     def check_memory(self, layout: Layout, window: int) -> None:
         """Leave it to PyTorch, because the width of the heads is not known."""
@@ -113,10 +114,6 @@ class NetworkChoice:
     def new_watch(self, layout: Layout, rows: int) -> Watch:
         """Make a watch of predictions, which come from the device; RUPEE needs fixed features."""
         return Watch(layout, rows, 0, self.dtype)
-
-    def default_step_sizes(self, lengths: Floats, weights: Floats, batch_size: int, /) -> Floats:
-        """Raise an error, because the optimiser has the step size."""
-        raise NotImplementedError
 
     def new_weights(
         self, layout: Layout, dense: bool, options: ShardOptions, steps_per_call: int
