@@ -322,7 +322,7 @@ except ValueError as error:
         "  question.cumulant: reward cannot be compared, since it has no name in a module",
         "learner does not hold what it should: question.cumulant is reward, which cannot be found "
         "by a name: define it at the top of a module of its own, or make the learner as before and "
-        "call learner.load(path)",
+        "call learner.load(path, same_functions=True)",
     ]
 
 

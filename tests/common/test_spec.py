@@ -222,7 +222,9 @@ def test_what_has_no_name_is_named_by_its_place(part: Any, where: str, what: str
         build(*through_json(part), trust=["tests", "test_spec", "own_parts", "gvf.truth"])
     told = str(refused.value)
     assert told.startswith(f"{where} is {what}, which cannot be found by a name: define it at")
-    assert told.endswith("or make the learner as before and call learner.load(path)")
+    assert told.endswith(
+        "or make the learner as before and call learner.load(path, same_functions=True)"
+    )
 
 
 def test_a_class_inside_a_function_can_be_compared_but_not_made() -> None:

@@ -237,6 +237,8 @@ def test_workers_are_a_number_or_a_place():
     for workers in (2.0, "4", True):
         with pytest.raises(TypeError, match=r"a number or a gvf\.jobs\.RayCluster"):
             place_of(workers)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="workers must be an integer, got '4'"):
+        RayCluster(workers="4")  # pyright: ignore[reportArgumentType]
 
 
 def draw_twice(factor, job, stop):

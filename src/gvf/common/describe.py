@@ -49,7 +49,8 @@ class LostError(ValueError):
     def __init__(self, part: str, what: str) -> None:
         super().__init__(
             f"{part} is {what}, which cannot be found by a name: define it at the top of a module "
-            "of its own, or make the learner as before and call learner.load(path)"
+            "of its own, or make the learner as before and call "
+            "learner.load(path, same_functions=True)"
         )
         self.part, self.what = part, what
 

@@ -37,8 +37,8 @@ from gvf.horde.shard import Shard, ShardOptions, WeightsChoice
 from gvf.horde.signals import FeaturesOfStates, RepresentsStates, SignalOptions, Signals
 from gvf.jobs import RayCluster, ray_cluster
 from gvf.learners.learner_options import (
-    WindowKeywords,
-    WindowOptions,
+    HordeKeywords,
+    HordeOptions,
     documents_options,
     options_of,
 )
@@ -63,7 +63,7 @@ OPTION_TEXTS = {
 """The documentation of options that differ from those of a learner."""
 
 
-@documents_options(WindowOptions, **OPTION_TEXTS)
+@documents_options(HordeOptions, **OPTION_TEXTS)
 class Horde(Trained[HordeReport]):
     """Many questions, answered by linear values from one stream of off-policy transitions.
 
@@ -132,9 +132,9 @@ class Horde(Trained[HordeReport]):
         threads: int | None = None,
         workers: RayCluster | None = None,
         device: str = "cpu",
-        **options: Unpack[WindowKeywords],
+        **options: Unpack[HordeKeywords],
     ) -> None:
-        chosen = options_of(WindowOptions, self, options)
+        chosen = options_of(HordeOptions, self, options)
         check_arguments(questions, correction)
         check_features(features)
         where, kind = as_device(device, dtype)
@@ -156,7 +156,7 @@ class Horde(Trained[HordeReport]):
         self,
         questions: Sequence[GVF],
         correction: Correction,
-        chosen: WindowOptions,
+        chosen: HordeOptions,
         states: RepresentsStates,
         weights: WeightsChoice,
         steps_per_call: int | None,
@@ -164,7 +164,7 @@ class Horde(Trained[HordeReport]):
     ) -> None:
         """Make the parts of the horde."""
         self.behaviour, self.states, seed = chosen.behaviour, States(chosen.on_nan), chosen.seed
-        window, layout = whole("window", chosen.window, 1), Layout(questions, correction)
+        window, layout = chosen.window, Layout(questions, correction)
         check_actions(layout, self.behaviour)
         signal_options = SignalOptions(
             states=states,

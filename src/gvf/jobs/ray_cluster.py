@@ -19,6 +19,7 @@ from itertools import chain, islice
 from typing import Any
 
 from gvf.common import user_code
+from gvf.common.checks import whole
 from gvf.common.distribution import how_to_install
 from gvf.jobs.job import Job, JobResult, Stop, Value, perform
 from gvf.jobs.threads import never
@@ -80,8 +81,8 @@ class RayCluster:
     workers: int | None = None
 
     def __post_init__(self) -> None:
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if self.workers is not None:
+            whole("workers", self.workers, 1)
 
     def results(
         self,

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, TypedDict, TypeVar
 
 from gvf.common.checks import brief, check_choice, whole
+from gvf.common.part_names import close
 from gvf.policies import Policy
 from gvf.question import OnConflict, OnNaN
 from gvf.window import Window
@@ -53,19 +54,25 @@ class AnyKeywords(TypedDict, total=False):
     on_nan: OnNaN
 
 
-class WindowKeywords(AnyKeywords, total=False):
+class DrawKeywords(AnyKeywords, total=False):
     """The options of all that draw from a window, for type checkers."""
 
-    window: int | Window | FrameWindow
     batch_size: int
     update_every: int
     warm_up: int
     seed: Any
 
 
-class LearnerKeywords(WindowKeywords, total=False):
+class HordeKeywords(DrawKeywords, total=False):
+    """The options of a horde, for type checkers."""
+
+    window: int
+
+
+class LearnerKeywords(DrawKeywords, total=False):
     """The options of a learner with a window, for type checkers."""
 
+    window: int | Window | FrameWindow
     n_step: int
 
 
@@ -103,6 +110,17 @@ class WindowOptions(AnyOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class HordeOptions(WindowOptions):
+    """The options of a horde, checked."""
+
+    window: int = 15_000  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        whole("window", self.window, 1)
+
+
+@dataclass(frozen=True, kw_only=True)
 class LearnerOptions(WindowOptions):
     """The options of a learner with a window, checked."""
 
@@ -126,13 +144,17 @@ def options_of(form: type[Options], learner: object, given: Mapping[str, Any]) -
         AnyOptions(behaviour=None, on_conflict='error', on_nan='skip')
         >>> options_of(AnyOptions, object(), {"on_nam": "skip"})
         Traceback (most recent call last):
-        TypeError: object.__init__() got an unexpected keyword argument 'on_nam'
+        TypeError: object.__init__() got an unexpected keyword argument 'on_nam'; did you mean \
+'on_nan'?
     """
     known = {field.name for field in fields(form)}
     for name in given:
         if name not in known:
+            near = close(name, known)
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
             raise TypeError(
-                f"{type(learner).__name__}.__init__() got an unexpected keyword argument {name!r}"
+                f"{type(learner).__name__}.__init__() got an unexpected keyword argument "
+                f"{name!r}{hint}"
             )
     return form(**given)
 

@@ -25,8 +25,8 @@ from gvf.horde.horde_report import HordeDiagnosis, diagnose_policies
 from gvf.horde.shard import Shard
 from gvf.horde.signals import Form, Signals
 from gvf.learners.learner_options import (
-    WindowKeywords,
-    WindowOptions,
+    HordeKeywords,
+    HordeOptions,
     documents_options,
     options_of,
 )
@@ -81,7 +81,7 @@ class StatesOfNetwork:
         """Return None, because there are no features with bounds."""
 
 
-@documents_options(WindowOptions, **OPTION_TEXTS)
+@documents_options(HordeOptions, **OPTION_TEXTS)
 class NeuralHorde(Horde):
     """Many questions, answered by one network from one stream of off-policy transitions.
 
@@ -151,9 +151,9 @@ class NeuralHorde(Horde):
         clip: float | None = None,
         device: str | torch.device = "cpu",
         mixed_precision: bool = False,
-        **options: Unpack[WindowKeywords],
+        **options: Unpack[HordeKeywords],
     ) -> None:
-        chosen = options_of(WindowOptions, self, options)
+        chosen = options_of(HordeOptions, self, options)
         check_arguments(questions, correction)
         if not isinstance(trunk, nn.Module):
             raise TypeError(f"trunk must be a torch.nn.Module, got {brief(trunk)}")

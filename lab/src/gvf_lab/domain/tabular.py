@@ -1,6 +1,6 @@
 """Domains whose states are integers, with a table of outcomes.
 
-The same :class:`gvf.truth.Model` drives the environment, the compiled loops and dynamic
+The same :class:`gvf_lab.truth.Model` drives the environment, the compiled loops and dynamic
 programming. One step of them all is
 
     outcome = the first b with p(s, a, 0) + ... + p(s, a, b) > u,    u uniform in [0, 1),
