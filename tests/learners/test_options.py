@@ -55,11 +55,13 @@ def test_the_defaults_are_those_that_the_documentation_promises() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_wrong_name_is_refused_as_python_does_it(kind: str) -> None:
+def test_a_wrong_name_is_refused_as_python_does_it_with_the_nearest_one(kind: str) -> None:
     with pytest.raises(TypeError) as caught:
         learner_of(kind, on_nam="skip")
     message = f"{kind}.__init__() got an unexpected keyword argument 'on_nam'"
-    assert str(caught.value) == message
+    assert str(caught.value) == f"{message}; did you mean 'on_nan'?"
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'zzz'$"):
+        learner_of(kind, zzz=1)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -286,10 +286,10 @@ class Shard:
 
         Return None if the update has a step size.
         """
-        options, rule = self.options, self.options.weights.step_size_rule
-        if rule is None:
+        if rows.lengths is None:
             return None
-        assert rows.lengths is not None
+        options, rule = self.options, self.options.weights.step_size_rule
+        assert rule is not None
         falling = default_step_sizes(
             rule, options.correction, rows.lengths, rows.inputs, rows.p,
             batch_size=options.batch_size, smallest=self.step_size,
